@@ -1,0 +1,53 @@
+# Everything runs in .venv, which the first call makes and later calls leave alone.
+#   make test PYTHON=python3.12    another interpreter (for a .venv that does not exist yet)
+#   make test ARGS="-k voting"     more arguments for the command behind the target
+PYTHON ?= python3
+JOBS ?= 2
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench clean
+.NOTPARALLEL:
+
+help:  ## print this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
+
+demo: $(VENV)/.installed-run  ## fit PrEN on the embedded data and write a run folder
+	$(BIN)/pren demo $(ARGS)
+
+# torch would start as many threads in every worker as there are cores.
+test: $(VENV)/.installed-dev  ## run the tests on $JOBS processes (2 unless told)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+lint: $(VENV)/.installed-dev  ## ruff (rules and format) and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed-dev  ## run the benchmarks: ratios of timings in one run
+	$(BIN)/python -m benchmarks $(ARGS)
+
+clean:  ## remove build artefacts and caches (runs/ and .venv stay)
+	rm -rf build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# .venv.partial stands beside .venv while it is being made, so that an interrupted creation starts over.
+# A .venv made by hand is used as it is. A stamp is written only after pip has succeeded.
+define make-venv
+if [ -e $(VENV).partial ] || [ ! -x $(BIN)/python ]; then \
+	touch $(VENV).partial && $(PYTHON) -m venv --clear $(VENV) && rm $(VENV).partial; fi
+endef
+
+$(VENV)/.installed-run: pyproject.toml constraints.txt
+	$(make-venv)
+	$(PIP_INSTALL) -e .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt
+	$(make-venv)
+	$(PIP_INSTALL) -e '.[dev]'
+	touch $(VENV)/.installed-run $@

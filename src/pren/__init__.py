@@ -1,0 +1,65 @@
+"""Zero-shot image recognition: the Progressive Ensemble Network and its rivals.
+
+The public names are loaded when they are first used, so that ``pren --help`` need not wait for torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pren.version import __version__
+
+if TYPE_CHECKING:
+    from pren.data import list_datasets, load
+    from pren.errors import PrenError
+    from pren.evaluation import evaluate
+    from pren.methods.base import Method
+    from pren.methods.eszsl import ESZSL
+    from pren.methods.pren import PrEN
+    from pren.methods.registry import create, list_methods
+    from pren.methods.storage import load_model
+    from pren.problem import Answers, ClassTable, Problem
+
+_HOMES = {
+    "Answers": "pren.problem",
+    "ClassTable": "pren.problem",
+    "ESZSL": "pren.methods.eszsl",
+    "Method": "pren.methods.base",
+    "PrEN": "pren.methods.pren",
+    "PrenError": "pren.errors",
+    "Problem": "pren.problem",
+    "create": "pren.methods.registry",
+    "evaluate": "pren.evaluation",
+    "list_datasets": "pren.data",
+    "list_methods": "pren.methods.registry",
+    "load": "pren.data",
+    "load_model": "pren.methods.storage",
+}
+
+__all__ = [
+    "ESZSL",
+    "Answers",
+    "ClassTable",
+    "Method",
+    "PrEN",
+    "PrenError",
+    "Problem",
+    "__version__",
+    "create",
+    "evaluate",
+    "list_datasets",
+    "list_methods",
+    "load",
+    "load_model",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pren' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

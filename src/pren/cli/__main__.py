@@ -1,0 +1,54 @@
+"""``pren``: the entry point and what becomes of errors.
+
+Exit codes: 0 done, 1 a defect of ours (with its traceback), 2 something the user can mend (one message), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from pren.cli import demo, evaluate, fit, listing, predict, show
+from pren.cli.output import complain
+from pren.errors import PrenError
+from pren.version import __version__
+
+app = typer.Typer(
+    name="pren",
+    help="Zero-shot image recognition: label photographs of classes that nobody ever labelled.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    if version:
+        typer.echo(f"pren {__version__}")
+        raise typer.Exit
+
+
+app.command("demo")(demo.demo)
+app.command("fit")(fit.fit)
+app.command("evaluate")(evaluate.evaluate)
+app.command("predict")(predict.predict)
+app.command("list")(listing.list_names)
+app.command("show")(show.show)
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app()
+    except PrenError as error:
+        complain(str(error))
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""``pren demo``: PrEN, its variants and an inductive baseline on the embedded data, in a few minutes."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from itertools import count
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pren.cli.options import Json
+from pren.cli.output import percent, print_json, safe, show_log, stderr, stdout, table
+from pren.cli.progress import resumable, rounds
+from pren.errors import PrenError
+
+METHODS = ("pren", "pren-no-projection", "progressive", "eszsl")
+# Smaller than the paper's 50 heads of (512, 512) and 20 rounds, so that the demo ends in three minutes on two cores.
+SMALLER: dict[str, Any] = {"heads": 20, "hidden": [128, 128], "rounds": 8}
+IMAGES = 20  # how many pool images are written out to try `pren predict` on
+
+
+def demo(
+    out: Annotated[Path | None, typer.Option(help="Where to put the runs; runs/demo by default.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
+    json: Json = False,
+) -> None:
+    """Recognise two-digit numbers nobody ever labelled: trains PrEN and its rivals on embedded data."""
+    show_log()
+    folder = out or next(path for path in _names() if not path.exists())
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise PrenError(f"{folder} is not empty: choose another folder with --out.")
+    console = stderr()
+    console.print("80 two-digit numbers have labelled images, 20 have none. The unlabelled ones are recognised from their")
+    console.print("signatures (which tens, which units), although their handwriting is slanted, blurred and noisy.")
+    settings = ", ".join(f"{key}={value}" for key, value in SMALLER.items())
+    console.print(f"Smaller than the paper's settings, to be quick: {settings}.\n", soft_wrap=True)
+    rows = [_run(name, folder / name, seed) for name in METHODS]
+    _write_images(folder / "images")
+    if json:
+        print_json({"out": str(folder), "seed": seed, "results": rows})
+        return
+    results = stdout()
+    title = f"\nOn the 20 classes that were never labelled (per cent, seed {seed})"
+    cells = [(row["title"], percent(row["top1"]), percent(row["macc"]), f"{row['seconds']:.0f} s") for row in rows]
+    results.print(table(title, ["", "Top-1", "mAcc", "time"], cells))
+    run = safe(folder / "pren")
+    results.print(f"\nThe run folder is {run}. Try next:", soft_wrap=True)
+    results.print(f"  pren show {run}", soft_wrap=True)
+    results.print(f"  pren evaluate {run}", soft_wrap=True)
+    results.print(f"  pren predict {run} {safe(folder / 'images')} --out predictions.csv", soft_wrap=True)
+    results.print("  pren fit numbers --out runs/paper     # the paper's 50 heads and 20 rounds", soft_wrap=True)
+
+
+def _names() -> Any:
+    yield Path("runs/demo")
+    yield from (Path(f"runs/demo-{number}") for number in count(2))
+
+
+def _run(name: str, folder: Path, seed: int) -> dict[str, Any]:
+    """Train one method, with the demo's settings where it has them."""
+    from pren.methods.params import schema
+    from pren.methods.registry import get_entry
+    from pren.runs.config import RunConfig
+    from pren.runs.train import train
+
+    entry = get_entry(name)
+    wanted = {**SMALLER, "seed": seed}
+    known = schema(entry.method).model_fields
+    params = {key: value for key, value in wanted.items() if key in known and key not in entry.preset}
+    config = RunConfig(data="numbers", method=name, params=params)
+    began = time.perf_counter()
+    with rounds(entry.title, params.get("rounds", 0)) as on_round, resumable(folder):
+        run = train(config, folder, command=shlex.join(["pren", *sys.argv[1:]]), on_round=on_round)
+    metrics = run.metrics() or {}
+    seconds = round(time.perf_counter() - began, 1)
+    return {"method": name, "title": entry.title, "top1": metrics["top1"], "macc": metrics["macc"], "seconds": seconds}
+
+
+def _write_images(folder: Path) -> None:
+    """Some images of the pool, to try `pren predict` on."""
+    import numpy as np
+
+    from pren.data import load
+    from pren.vision.images import save_images
+
+    problem, _ = load("numbers")
+    save_images(problem.pool, np.arange(IMAGES), folder)

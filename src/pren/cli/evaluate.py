@@ -1,0 +1,41 @@
+"""``pren evaluate``: compare a run's model with the answers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pren.cli.options import Json, RunPath
+from pren.cli.output import percent, print_json, show_log, stdout, table
+
+
+def evaluate(
+    run: RunPath,
+    confused: Annotated[int, typer.Option(min=0, help="How many confusions to list.")] = 5,
+    json: Json = False,
+) -> None:
+    """Score the pool anew with a run's model: figures, every class, the worst confusions."""
+    show_log()
+    from pren.cli.summary import FIGURES, TITLES
+    from pren.runs.folder import RunFolder
+    from pren.runs.train import evaluate_run
+
+    metrics = evaluate_run(RunFolder.open(run))
+    if json:
+        print_json(metrics)
+        return
+    console = stdout()
+    figures = FIGURES[metrics["setting"]]
+    console.print(table(None, [TITLES[key] for key in figures], [[percent(metrics[key]) for key in figures]], 0))
+    console.print()
+    rows = [
+        (row["name"], "seen" if row["seen"] else "unseen", row["images"], row["correct"], percent(row["accuracy"]))
+        for row in metrics["per_class"]
+    ]
+    console.print(table(None, ["class", "", "images", "correct", "per cent"], rows, 2))
+    wrong = [cell for cell in metrics["confusion"] if cell["true"] != cell["predicted"]][:confused]
+    if wrong:
+        console.print()
+        rows = [(cell["true"], cell["predicted"], cell["count"]) for cell in wrong]
+        console.print(table(None, ["class", "taken for", "images"], rows, 2))

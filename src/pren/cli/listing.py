@@ -1,0 +1,38 @@
+"""``pren list``: what there is."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from pren.cli.options import Json
+from pren.cli.output import print_json, stdout, table
+
+
+class Kind(str, Enum):
+    """What can be listed."""
+
+    methods = "methods"
+    datasets = "datasets"
+
+
+def list_names(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    pattern: Annotated[str, typer.Argument(metavar="[GLOB]", help="Only names that match, such as 'pren*'.")] = "*",
+    json: Json = False,
+) -> None:
+    """List methods or data sets."""
+    if kind is Kind.methods:
+        from pren.methods.registry import list_methods
+
+        rows = [(entry.name, entry.summary) for entry in list_methods(pattern)]
+    else:
+        from pren.data import DATASETS, list_datasets
+
+        rows = [(name, DATASETS[name].summary) for name in list_datasets(pattern)]
+    if json:
+        print_json([{"name": name, "summary": summary} for name, summary in rows])
+    else:
+        stdout().print(table(None, ["name", "what it is"], rows, 2))

@@ -1,0 +1,59 @@
+"""Options that several verbs share, and how they become a configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import yaml
+
+from pren.errors import PrenError
+
+if TYPE_CHECKING:
+    from pren.runs.config import RunConfig
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as 'pren fit' makes it.")]
+
+
+def parse_assignments(assignments: list[str]) -> dict[str, Any]:
+    """Turn ``["heads=20", "hidden=[256, 256]"]`` into names and values; values are read as YAML."""
+    params: dict[str, Any] = {}
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals or not key.strip():
+            raise PrenError(f"--set takes key=value, such as --set heads=20, not {assignment!r}.")
+        try:
+            params[key.strip()] = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise PrenError(f"--set {assignment}: the value cannot be read: {' '.join(str(error).split())}") from error
+    return params
+
+
+def build_config(
+    config: Path | None, given: dict[str, Any], params: dict[str, Any], base: dict[str, Any] | None = None
+) -> RunConfig:
+    """Join what a run folder or a YAML file says with what the command line says, which wins.
+
+    Args:
+        config: The YAML file, if any.
+        given: Top-level settings of the command line; None where not given.
+        params: Parameters of the command line.
+        base: What to start from (an interrupted run's own configuration).
+    """
+    from pren.runs.config import parse_config, read_yaml
+
+    content = dict(base or {})
+    where = "The command line"
+    if config is not None:
+        content |= read_yaml(config)
+        where = str(config)
+    content |= {key: value for key, value in given.items() if value is not None}
+    if "data" not in content:
+        raise PrenError("Say which data to fit: a registered name ('pren list datasets') or a .npz file.")
+    old = content.get("params")
+    if isinstance(old, dict) or old is None:
+        content["params"] = {**(old or {}), **params}
+    content.pop("record", None)
+    return parse_config(content, where)

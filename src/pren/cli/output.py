@@ -1,0 +1,66 @@
+"""What people see: results on standard output, progress and complaints on standard error.
+
+Class and file names are hostile text: control characters (which could drive the terminal) are shown as escapes, and
+rich never reads them as markup.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.markup import escape
+from rich.table import Table
+
+
+def stdout() -> Console:
+    """Where results go."""
+    return Console(highlight=False)
+
+
+def stderr() -> Console:
+    """Where progress goes."""
+    return Console(stderr=True, highlight=False)
+
+
+def show_log() -> None:
+    """Send the library's warnings to standard error."""
+    logger = logging.getLogger("pren")
+    if not logger.handlers:
+        logger.addHandler(RichHandler(console=stderr(), show_time=False, show_path=False, markup=False))
+
+
+def safe(text: object) -> str:
+    """Any text as something that is safe to show."""
+    visible = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+    return escape(visible)
+
+
+def complain(message: str) -> None:
+    """Say what went wrong, as plain lines that can be searched and copied."""
+    stderr().print(f"[bold red]Error:[/] {safe(message)}", soft_wrap=True)
+
+
+def print_json(content: Any) -> None:
+    """Write a result for machines."""
+    typer.echo(json.dumps(content, indent=2, allow_nan=False))
+
+
+def table(title: str | None, header: Sequence[str], rows: Iterable[Sequence[object]], numbers_from: int = 1) -> Table:
+    """A table with text on the left and, from column `numbers_from` on, figures on the right."""
+    result = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for place, name in enumerate(header):
+        result.add_column(name, justify="left" if place < numbers_from else "right", style=None)
+    for row in rows:
+        result.add_row(*(safe(cell) for cell in row))
+    return result
+
+
+def percent(share: float | None) -> str:
+    """0.664 as 66.4, as the field's tables have it."""
+    return "-" if share is None else f"{100 * share:.1f}"

@@ -1,0 +1,57 @@
+"""Live progress of training: one line per finished round, and a bar where there is a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from pren.cli.output import safe, stderr
+
+if TYPE_CHECKING:
+    from pren.methods.base import Method
+    from pren.runs.train import OnRound, Round
+
+
+@contextmanager
+def rounds(title: str, total: int) -> Iterator[OnRound]:
+    """Show the rounds of a run.
+
+    Args:
+        title: What is being trained.
+        total: MaxIter.
+
+    Yields:
+        What to call after every round.
+    """
+    console = stderr()
+    columns = (TextColumn("  {task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("training", total=total + 1)
+        console.print(f"[bold]{safe(title)}[/]")
+
+        def show(done: Round, method: Method) -> None:
+            what = f"{len(done.pseudo):5d} pseudo-labels, {done.changed:4d} new" if done.number else "labelled images only"
+            console.print(f"  round {done.number:2d}/{total}   loss {done.loss:8.3f}   {what}")
+            progress.update(task, completed=done.number + 1)
+
+        yield show
+
+
+@contextmanager
+def resumable(folder: Path) -> Iterator[None]:
+    """On Ctrl-C, say what is left and how to go on, and exit with 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        from pren.methods.storage import MODEL_FILE
+
+        left = "The model of the last finished round is kept and can be used."
+        if not (folder / MODEL_FILE).is_file():
+            left = "No round was finished yet."
+        stderr().print(f"Interrupted. {left} Go on with: pren fit --resume --out {safe(folder)}", soft_wrap=True)
+        raise typer.Exit(130) from None

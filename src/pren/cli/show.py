@@ -1,0 +1,28 @@
+"""``pren show``: what is in a run folder."""
+
+from __future__ import annotations
+
+from pren.cli.options import Json, RunPath
+from pren.cli.output import print_json, show_log, stdout, table
+
+
+def show(run: RunPath, json: Json = False) -> None:
+    """Show what a run was asked to do, how it went and how well it did."""
+    show_log()
+    from pren.cli.summary import run_summary, show_summary
+    from pren.runs.folder import HISTORY, RunFolder
+
+    folder = RunFolder.open(run)
+    summary = run_summary(folder)
+    history = folder.history()
+    if json:
+        print_json({**summary, "history": history})
+        return
+    show_summary(summary)
+    console = stdout()
+    console.print()
+    console.print(table(None, ["parameter", "value"], summary["params"].items(), 2))
+    if history:
+        console.print()
+        rows = [(row["round"], f"{row['loss']:.3f}", row["pseudo_labels"], row["changed"]) for row in history]
+        console.print(table(None, HISTORY, rows, 0))

@@ -1,0 +1,47 @@
+"""A run in a few lines, for people and for machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pren.cli.output import percent, safe, stdout, table
+from pren.methods.registry import get_entry
+from pren.runs.folder import RunFolder
+
+FIGURES = {"zsl": ("top1", "macc"), "gzsl": ("u", "s", "h")}
+TITLES = {"top1": "Top-1", "macc": "mAcc", "u": "u", "s": "s", "h": "H"}
+
+
+def run_summary(run: RunFolder) -> dict[str, Any]:
+    """What a run was, how far it came and how well it did; JSON-ready."""
+    config = run.config()
+    metrics = run.metrics()
+    return {
+        "run": str(run.path),
+        "finished": run.finished(),
+        "data": config.data,
+        "split": config.split,
+        "setting": config.setting,
+        "method": config.method,
+        "params": config.params,
+        "record": config.record,
+        "rounds_done": len(run.history()),
+        "metrics": metrics,
+    }
+
+
+def show_summary(summary: dict[str, Any]) -> None:
+    """Print a summary as a small table and what can be done next."""
+    console = stdout()
+    state = "finished" if summary["finished"] else f"unfinished, {summary['rounds_done']} rounds saved"
+    setting = summary["setting"]
+    method = get_entry(summary["method"]).title
+    console.print(f"[bold]{safe(method)}[/] on {safe(summary['data'])} ({safe(setting)}, {state})")
+    metrics = summary["metrics"]
+    if metrics is not None:
+        header = ["", *(TITLES[key] for key in FIGURES[setting])]
+        row = ["per cent", *(percent(metrics[key]) for key in FIGURES[setting])]
+        console.print(table(None, header, [row]))
+    hashes = summary["record"].get("hashes", {})
+    console.print(f"split {safe(hashes.get('split', '?'))}, seed {safe(summary['params'].get('seed', '-'))}")
+    console.print(f"Run folder: {safe(summary['run'])}", soft_wrap=True)

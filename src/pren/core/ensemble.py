@@ -1,0 +1,106 @@
+"""Eq. 3 and 4: K embedding heads as one module, and their loss.
+
+Head k is an MLP f_k that maps an image feature (d,) to a vector v (h,) in the space of its label embeddings E_k (h, L);
+p_k(c|x) = softmax_c(v · E_k[:, c]) over *all* classes, seen and unseen. The heads differ in weights and embeddings only,
+so every layer is one batched product over the K heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from pren.core.batched_linear import BatchedLinear
+from pren.core.projection import LabelEmbeddings
+
+
+class Ensemble(nn.Module):
+    """K heads with their label embeddings.
+
+    Args:
+        in_features: d, the length of an image feature.
+        hidden: Widths of the hidden layers; the paper has (512, 512).
+        labels: Label embeddings and voting subsets, classes in the order of their names.
+        output_relu: Whether the last layer has a ReLU too, as in the paper.
+        rng: Where the initial weights come from.
+    """
+
+    embeddings: Tensor
+    subsets: Tensor
+
+    def __init__(
+        self,
+        in_features: int,
+        hidden: Sequence[int],
+        labels: LabelEmbeddings,
+        output_relu: bool,
+        rng: np.random.Generator,
+    ) -> None:
+        super().__init__()
+        heads, h, _ = labels.vectors.shape
+        widths = [in_features, *hidden, h]
+        self.layers = nn.ModuleList(
+            BatchedLinear(heads, fan_in, fan_out, rng) for fan_in, fan_out in zip(widths, widths[1:], strict=False)
+        )
+        self.output_relu = output_relu
+        self.register_buffer("embeddings", torch.from_numpy(labels.vectors).float())  # (K, h, L)
+        self.register_buffer("subsets", torch.from_numpy(labels.subsets))  # (K, L)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Embed images in the space of every head, before the output ReLU.
+
+        Args:
+            features: (N, d).
+
+        Returns:
+            (K, N, h).
+        """
+        x = features.expand(len(self.embeddings), *features.shape)
+        for layer in self.layers[:-1]:
+            x = layer(x).relu_()
+        out: Tensor = self.layers[-1](x)
+        return out
+
+    def activate(self, raw: Tensor) -> Tensor:
+        """v = f_k(f_v(x)) from the output of `forward`."""
+        return raw.relu() if self.output_relu else raw
+
+    def similarities(self, v: Tensor) -> Tensor:
+        """v · E_k[:, c] for every head, image and class.
+
+        Args:
+            v: (K, N, h).
+
+        Returns:
+            (K, N, L).
+        """
+        return torch.bmm(v, self.embeddings)
+
+    def loss(self, features: Tensor, targets: Tensor) -> Tensor:
+        """Eq. 3: the mean over images of the sum over heads of -log p_k(y|x) (Eq. 4).
+
+        Args:
+            features: (N, d).
+            targets: (N,) class indices.
+        """
+        logits = self.similarities(self.activate(self(features)))
+        heads, images, classes = logits.shape
+        every = targets.expand(heads, images).reshape(-1)
+        return functional.cross_entropy(logits.reshape(-1, classes), every, reduction="sum") / images
+
+
+class Network(nn.Module):
+    """A backbone f_v (the identity where inputs are features) and the ensemble on top of it."""
+
+    def __init__(self, backbone: nn.Module, ensemble: Ensemble) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.ensemble = ensemble
+
+    def forward(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """The loss of a batch: the one thing that training asks for."""
+        return self.ensemble.loss(self.backbone(inputs), targets)

@@ -1,0 +1,179 @@
+"""Algorithm 1: train on the seen classes, then again and again on them and the freshest pseudo-labels.
+
+`progressive_training` is a generator: it hands out its state after every round, so saving, logging, progress and
+resuming stay outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from pren.core.ensemble import Network
+from pren.core.pseudo import PseudoLabels, select
+from pren.core.voting import GzslRule, chunk_size, gzsl_scores, zsl_scores
+from pren.inputs import Inputs, chunks
+from pren.seeds import stream
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long to train, and on what.
+
+    Attributes:
+        rounds: MaxIter.
+        initial_batches: Batches on the seen classes alone, before the first round.
+        batches: Batches in every round.
+        batch_size: Images in a batch.
+        per_class: N_pseudo.
+        first_rounds: GZSL: how many rounds give pseudo-labels to unseen classes only. None: all of them (ZSL).
+        gzsl_rule: GZSL: how seen and unseen classes are compared in later rounds.
+        gamma: GZSL: taken off the scores of seen classes.
+        seed: For the order of the batches.
+    """
+
+    rounds: int
+    initial_batches: int
+    batches: int
+    batch_size: int
+    per_class: int
+    first_rounds: int | None
+    gzsl_rule: GzslRule
+    gamma: float
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What a round did.
+
+    Attributes:
+        number: 0 for the training on the seen classes, then 1 to MaxIter.
+        loss: The mean over its batches.
+        pseudo: The pseudo-labels it trained on.
+        changed: How many of them the round before did not have.
+    """
+
+    number: int
+    loss: float
+    pseudo: PseudoLabels
+    changed: int
+
+
+def progressive_training(
+    fabric: Fabric,
+    network: Network,
+    optimizer: Optimizer,
+    train: Inputs,
+    labels: NDArray[np.int64],
+    pool: Inputs,
+    schedule: Schedule,
+    last: Round | None = None,
+) -> Iterator[Round]:
+    """Run Algorithm 1.
+
+    Args:
+        fabric: Knows the device.
+        network: Backbone and heads; trained in place.
+        optimizer: Its state carries over from round to round.
+        train: D_s.
+        labels: (N,) classes of D_s, numbered as the network's.
+        pool: The unlabelled images.
+        schedule: Rounds, batches, pseudo-labels.
+        last: The last round that was finished, to go on after it with the network and optimiser it left.
+
+    Yields:
+        Each round when it is done.
+    """
+    # With several processes this is the wrapped module; on one it is the network itself.
+    model, optimizer = fabric.setup(network, optimizer)
+    if last is None:
+        order = batches(len(train), schedule.batch_size, schedule.initial_batches, schedule.seed, 0)
+        loss = _train(fabric, model, optimizer, train, labels, pool, PseudoLabels.none(), order)
+        last = Round(0, loss, PseudoLabels.none(), 0)
+        yield last
+    for number in range(last.number + 1, schedule.rounds + 1):
+        pseudo = pseudo_labels(fabric, network, pool, schedule, number)
+        order = batches(len(train) + len(pseudo), schedule.batch_size, schedule.batches, schedule.seed, number)
+        loss = _train(fabric, model, optimizer, train, labels, pool, pseudo, order)
+        last = Round(number, loss, pseudo, pseudo.changed_since(last.pseudo))
+        yield last
+
+
+def batches(images: int, size: int, count: int, seed: int, number: int) -> Iterator[NDArray[np.int64]]:
+    """The batches of a round: reshuffled passes over its training set, one after the other, cut into equal pieces."""
+    rng = stream(seed, "batches", number)
+    waiting = np.empty(0, dtype=np.int64)
+    for _ in range(count):
+        while len(waiting) < size:
+            waiting = np.concatenate([waiting, rng.permutation(images)])
+        yield waiting[:size]
+        waiting = waiting[size:]
+
+
+def _train(
+    fabric: Fabric,
+    model: nn.Module,
+    optimizer: Optimizer,
+    train: Inputs,
+    labels: NDArray[np.int64],
+    pool: Inputs,
+    pseudo: PseudoLabels,
+    order: Iterator[NDArray[np.int64]],
+) -> float:
+    """Train on D_s ∪ D_pseudo, one step per batch, and return the mean loss."""
+    model.train()
+    targets = np.concatenate([labels, pseudo.labels])
+    losses = []
+    for batch in order:
+        ours, theirs = batch[batch < len(train)], batch[batch >= len(train)]
+        parts = [train[ours], pool[pseudo.images[theirs - len(train)]]]
+        y = torch.from_numpy(targets[np.concatenate([ours, theirs])])
+        optimizer.zero_grad()
+        loss = model(torch.cat(parts).to(fabric.device), y.to(fabric.device))
+        fabric.backward(loss)
+        optimizer.step()
+        losses.append(loss.detach())
+    return float(torch.stack(losses).mean()) if losses else float("nan")
+
+
+def pseudo_labels(fabric: Fabric, network: Network, pool: Inputs, schedule: Schedule, number: int) -> PseudoLabels:
+    """The pseudo-labels of one round.
+
+    In ZSL, and in the first rounds of GZSL, only unseen classes get any: compared with seen classes from the start,
+    they could come away empty-handed, and the loop would never begin.
+    """
+    unseen = network.ensemble.subsets.any(dim=0).cpu().numpy()
+    if schedule.first_rounds is None or number <= schedule.first_rounds:
+        scores = predict(fabric, network, pool)
+        return select(scores, unseen, schedule.per_class)
+    scores = predict(fabric, network, pool, schedule.gzsl_rule, schedule.gamma)
+    return select(scores, np.ones_like(unseen), schedule.per_class)
+
+
+@torch.inference_mode()
+def predict(
+    fabric: Fabric, network: Network, inputs: Inputs, rule: GzslRule | None = None, gamma: float = 0.0
+) -> NDArray[np.float64]:
+    """Score images in chunks, with the network in evaluation mode.
+
+    Returns:
+        (N, L): `zsl_scores`, or `gzsl_scores` where a rule is given.
+    """
+    network.eval()
+    size = chunk_size(network.ensemble)
+
+    def score(chunk: Tensor) -> Tensor:
+        raw = network.ensemble(network.backbone(chunk.to(fabric.device)))
+        if rule is None:
+            return zsl_scores(network.ensemble, raw)
+        return gzsl_scores(network.ensemble, raw, rule, gamma)
+
+    return np.concatenate([score(chunk).cpu().numpy() for chunk in chunks(inputs, size)])

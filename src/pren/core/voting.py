@@ -1,0 +1,125 @@
+"""Eq. 5-7: the heads vote, the votes become scores, in chunks of bounded memory.
+
+Head k votes for the class of its own subset Z_k with the largest v · E_k[:, c] (Eq. 5). φ(x, c) is the share of the heads with
+c ∈ Z_k that voted for c (Eq. 7), and the prediction is the class with the largest φ (Eq. 6).
+
+Two kinds of ties are common and must not be broken by the order of the classes:
+
+- within a head: where the output ReLU cuts every informative unit, all classes of Z_k score exactly 0. The score
+  before the ReLU decides.
+- between classes: votes take few values. The mean of p_k(c|x) over the heads with c ∈ Z_k decides, lexicographically
+  after φ. Two different vote shares differ by at least 1/n², n being the most heads any class has, so φ + ε p with
+  ε < 1/n² is one number with that order.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from pren.core.ensemble import Ensemble
+
+GzslRule = Literal["literal", "probability"]
+CHUNK_IMAGES = 256  # at most how many images are scored at once (a backbone's activations are large)
+CHUNK_NUMBERS = 8_000_000  # at most how many numbers (heads x images x units or classes) a chunk makes
+
+
+def chunk_size(ensemble: Ensemble) -> int:
+    """How many images to score at once, so that memory does not grow with the pool."""
+    heads, _, classes = ensemble.embeddings.shape
+    widest = max(classes, *(layer.bias.shape[-1] for layer in ensemble.layers))
+    return max(1, min(CHUNK_IMAGES, CHUNK_NUMBERS // (heads * widest)))
+
+
+def head_votes(ensemble: Ensemble, raw: Tensor) -> Tensor:
+    """Eq. 5: the class that each head votes for.
+
+    Args:
+        ensemble: The heads.
+        raw: (K, N, h) embeddings before the output ReLU.
+
+    Returns:
+        (K, N) class indices, each in the head's own Z_k.
+    """
+    outside = ~ensemble.subsets[:, None, :]
+    scores = ensemble.similarities(ensemble.activate(raw)).masked_fill(outside, -torch.inf)
+    best = scores == scores.amax(dim=-1, keepdim=True)
+    before_relu = ensemble.similarities(raw)
+    return before_relu.masked_fill(~best | outside, -torch.inf).argmax(dim=-1)
+
+
+def vote_shares(votes: Tensor, subsets: Tensor) -> Tensor:
+    """Eq. 7: φ(x, c), zero for classes in no subset.
+
+    Args:
+        votes: (K, N) class indices.
+        subsets: (K, L) True for c ∈ Z_k.
+
+    Returns:
+        (N, L) float64.
+    """
+    images, classes = votes.shape[1], subsets.shape[1]
+    counts = torch.zeros(images, classes, dtype=torch.float64, device=votes.device)
+    counts.scatter_add_(1, votes.T, torch.ones_like(votes.T, dtype=torch.float64))
+    return counts / subsets.sum(dim=0).clamp(min=1)
+
+
+def mean_probabilities(similarities: Tensor, subsets: Tensor) -> Tensor:
+    """The mean of p_k(c|x), over the heads with c ∈ Z_k for unseen classes and over all heads for seen ones.
+
+    Args:
+        similarities: (K, N, L).
+        subsets: (K, L); a class in no subset counts as seen.
+
+    Returns:
+        (N, L) float64.
+    """
+    p = similarities.softmax(dim=-1).double()
+    counted = (subsets | ~subsets.any(dim=0)).double()
+    return torch.einsum("knl,kl->nl", p, counted / counted.sum(dim=0))
+
+
+def tie_break_weight(subsets: Tensor) -> float:
+    """ε: less than the smallest difference between two vote shares."""
+    most = int(subsets.sum(dim=0).max())
+    return 1 / (most**2 + 1)
+
+
+def zsl_scores(ensemble: Ensemble, raw: Tensor) -> Tensor:
+    """φ + ε p for unseen classes, the mean of p_k for seen ones (they are no candidates here).
+
+    Args:
+        ensemble: The heads.
+        raw: (K, N, h) embeddings before the output ReLU.
+
+    Returns:
+        (N, L) float64.
+    """
+    subsets = ensemble.subsets
+    p = mean_probabilities(ensemble.similarities(ensemble.activate(raw)), subsets)
+    phi = vote_shares(head_votes(ensemble, raw), subsets)
+    return torch.where(subsets.any(dim=0), phi + tie_break_weight(subsets) * p, p)
+
+
+def gzsl_scores(ensemble: Ensemble, raw: Tensor, rule: GzslRule, gamma: float) -> Tensor:
+    """Scores over S ∪ U.
+
+    Args:
+        ensemble: The heads.
+        raw: (K, N, h) embeddings before the output ReLU.
+        rule: "literal": unseen classes score φ (ties broken as in `zsl_scores`), a seen class scores the average over the
+            heads of v · E_k[:, c], as the paper prints it. "probability": every class scores the mean of p_k(c|x).
+        gamma: γ, taken off every seen class.
+
+    Returns:
+        (N, L) float64.
+    """
+    seen = ~ensemble.subsets.any(dim=0)
+    similarities = ensemble.similarities(ensemble.activate(raw))
+    if rule == "probability":
+        scores = mean_probabilities(similarities, ensemble.subsets)
+    else:
+        scores = torch.where(seen, similarities.double().mean(dim=0), zsl_scores(ensemble, raw))
+    return scores - gamma * seen

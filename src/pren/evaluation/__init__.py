@@ -1,0 +1,5 @@
+"""How good predictions are: figures from scores and the pool's answers."""
+
+from pren.evaluation.metrics import ClassResult, Confusion, Metrics, evaluate, evaluate_predictions
+
+__all__ = ["ClassResult", "Confusion", "Metrics", "evaluate", "evaluate_predictions"]

@@ -1,0 +1,96 @@
+"""Things that methods read images (or features) from.
+
+A matrix in memory, a memory-mapped file and a set of image files answer the same question, ``inputs[indices]``, so the
+training loop is the same for all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pren.errors import PrenError
+
+Array = NDArray[Any] | Tensor | Sequence[Any]
+CHUNK = 1024  # how many inputs are read at once where all of them are walked through
+
+
+@runtime_checkable
+class Inputs(Protocol):
+    """N images or feature vectors."""
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """(D,) for features, (C, H, W) for images."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
+        """Return (n, *sample_shape) float32 for n indices."""
+
+    def digest(self) -> bytes:
+        """A hash of the content."""
+
+
+class ArrayInputs:
+    """Inputs from an array (N, ...), in memory or memory-mapped."""
+
+    def __init__(self, array: NDArray[Any], name: str = "inputs") -> None:
+        if array.ndim not in (2, 4) or 0 in array.shape[1:]:
+            raise PrenError(f"{name} must be (N, D) features or (N, C, H, W) images, but has shape {array.shape}.")
+        if array.dtype.kind not in "fiu":
+            raise PrenError(f"{name} must hold numbers, not {array.dtype}.")
+        self._array = array
+        for start, chunk in self._chunks():
+            with np.errstate(over="ignore"):  # what single precision cannot hold counts as infinite
+                finite = np.isfinite(chunk.astype(np.float32)).reshape(len(chunk), -1).all(axis=1)
+            if not finite.all():
+                raise PrenError(f"{name} holds NaN or infinite values, first in row {start + int((~finite).argmax())}.")
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        return tuple(self._array.shape[1:])
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
+        return torch.from_numpy(self._array[indices].astype(np.float32, copy=False))
+
+    def digest(self) -> bytes:
+        content = hashlib.sha256(f"{self._array.shape}{self._array.dtype.str}".encode())
+        for _, chunk in self._chunks():
+            content.update(np.ascontiguousarray(chunk).tobytes())
+        return content.digest()
+
+    def _chunks(self) -> Iterator[tuple[int, NDArray[Any]]]:
+        for start in range(0, len(self._array), CHUNK):
+            yield start, self._array[start : start + CHUNK]
+
+
+def to_numpy(array: Array, name: str) -> NDArray[Any]:
+    """Take NumPy, torch or nested lists, and return NumPy."""
+    try:
+        result = array.detach().cpu().numpy() if isinstance(array, Tensor) else np.asarray(array)
+    except ValueError as error:
+        raise PrenError(f"{name} is not a regular array: {error}.") from error
+    if result.dtype.kind == "O":
+        raise PrenError(f"{name} holds Python objects, not numbers or text.")
+    return result
+
+
+def as_inputs(inputs: Inputs | Array, name: str = "inputs") -> Inputs:
+    """Accept anything that images can be read from."""
+    return inputs if isinstance(inputs, Inputs) else ArrayInputs(to_numpy(inputs, name), name)
+
+
+def chunks(inputs: Inputs, size: int = CHUNK) -> Iterator[Tensor]:
+    """Walk through all inputs in order, a few at a time; nothing at all counts as one empty chunk."""
+    for start in range(0, max(len(inputs), 1), size):
+        yield inputs[np.arange(start, min(start + size, len(inputs)))]

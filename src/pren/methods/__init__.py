@@ -1,0 +1,1 @@
+"""Everything that can be fitted, one file each, under one registry."""

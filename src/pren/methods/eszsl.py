@@ -1,0 +1,82 @@
+"""ESZSL (Romera-Paredes & Torr 2015): a bilinear compatibility in closed form."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.linalg import cho_factor, cho_solve
+from torch import Tensor
+
+from pren.errors import PrenError
+from pren.inputs import Inputs, chunks
+from pren.methods.base import Method
+from pren.problem import Problem
+
+MOST_FEATURES = 20_000  # the d x d system would not fit beyond
+Matrix = NDArray[np.float64]
+
+
+class ESZSL(Method):
+    """min_V ‖X V Aᵀ - Y‖² + g ‖V Aᵀ‖² + l ‖X V‖² + g l ‖V‖², X (n, d) features, A (|S|, m) signatures, Y in {-1, 1}.
+
+    Inductive: the pool is not looked at. Images are taken as flat pixels. Reference: "An embarrassingly simple approach
+    to zero-shot learning", ICML 2015.
+
+    Args:
+        feature_reg: g.
+        signature_reg: l.
+        gamma: GZSL: taken off the scores of seen classes.
+    """
+
+    name: ClassVar[str] = "eszsl"
+
+    def __init__(
+        self,
+        feature_reg: Annotated[float, Field(gt=0)] = 1.0,
+        signature_reg: Annotated[float, Field(gt=0)] = 1.0,
+        gamma: float = 0.0,
+    ) -> None:
+        self.feature_reg = feature_reg
+        self.signature_reg = signature_reg
+        self.gamma = gamma
+
+    def _fit(self, problem: Problem) -> None:
+        d = int(np.prod(problem.train.sample_shape))
+        if d > MOST_FEATURES:
+            raise PrenError(f"ESZSL solves for {d} inputs at once, which is too many: extract features first.")
+        A = problem.classes.signatures[problem.classes.seen]
+        column = np.cumsum(problem.classes.seen) - 1  # of a seen class among the seen ones
+        gram, cross, start = np.zeros((d, d)), np.zeros((d, len(A))), 0
+        for chunk in chunks(problem.train):
+            X = _flat(chunk)
+            Y = np.full((len(X), len(A)), -1.0)
+            Y[np.arange(len(X)), column[problem.labels[start : start + len(X)]]] = 1.0
+            gram += X.T @ X
+            cross += X.T @ Y
+            start += len(X)
+        left = _solve(gram, self.feature_reg, cross @ A)  # (d, m)
+        self.weights_ = _solve(A.T @ A, self.signature_reg, left.T).T
+
+    def _scores(self, inputs: Inputs) -> Matrix:
+        compatibility = self.weights_ @ self.classes_.signatures.T
+        return self._calibrated(np.concatenate([_flat(chunk) @ compatibility for chunk in chunks(inputs)]))
+
+    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        return {"weights": torch.from_numpy(self.weights_)}, {}
+
+    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        self.weights_ = tensors["weights"].numpy()
+
+
+def _flat(chunk: Tensor) -> Matrix:
+    return chunk.flatten(1).double().numpy()
+
+
+def _solve(gram: Matrix, ridge: float, right: Matrix) -> Matrix:
+    """(gram + ridge I)⁻¹ right."""
+    solution: Matrix = cho_solve(cho_factor(gram + ridge * np.eye(len(gram))), right)
+    return solution

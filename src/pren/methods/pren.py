@@ -1,0 +1,246 @@
+"""PrEN (Ye & Guo): the Progressive Ensemble Network as an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
+
+from pren.core.ensemble import Ensemble, Network
+from pren.core.progressive import Round, Schedule, predict, progressive_training
+from pren.core.projection import (
+    Completion,
+    LabelEmbeddings,
+    all_subsets,
+    half_subsets,
+    original,
+    project,
+    resolve_dim,
+)
+from pren.core.pseudo import PseudoLabels, per_class
+from pren.core.voting import CHUNK_IMAGES, GzslRule
+from pren.inputs import ArrayInputs, Inputs, chunks
+from pren.methods.base import Method
+from pren.problem import Problem
+from pren.seeds import stream
+from pren.vision.backbones import create_backbone
+
+Positive = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(gt=0)]
+
+
+class PrEN(Method):
+    """K heads with different projections of the signatures vote; the best-agreed images become pseudo-labels.
+
+    The defaults are the paper's. Its two variants are parameters: *PrEN w/o Proj* is ``projection=False``, *Progressive
+    Training* is ``heads=1, projection=False, subsets="all"``.
+
+    Args:
+        heads: K.
+        dim: h, the rows of a projection; None means min(70, m - 1).
+        rounds: MaxIter.
+        initial_batches: Batches on the seen classes before the first round.
+        batches: Batches in every round.
+        batch_size: Images in a batch.
+        lr: Adam's learning rate.
+        backbone_lr: The backbone's own, None for `lr`.
+        hidden: Widths of a head's hidden layers.
+        rho: Share of the images per class that become pseudo-labels in a round.
+        n_max: At most so many per class.
+        output_relu: Whether the heads end in a ReLU.
+        completion: How a projection gets h rows; see `pren.core.projection.top_eigenvectors`.
+        projection: Whether the heads see projected signatures or the original ones.
+        subsets: Whether a head votes on "half" of the unseen classes or on "all".
+        gzsl_rule: How seen and unseen classes are compared; see `pren.core.voting.gzsl_scores`.
+        gamma: GZSL: taken off the scores of seen classes.
+        first_rounds: GZSL: rounds in which only unseen classes get pseudo-labels.
+        backbone: Which network the images go through; None takes the problem's own.
+        frozen: Whether the backbone stays as it is.
+        accelerator: Where to compute, as Lightning Fabric names it.
+        seed: For subsets, projections, initial weights and batches.
+
+    Attributes:
+        network_: Backbone and heads; classes in the order of their names.
+        backbone_: The backbone that was used.
+    """
+
+    name: ClassVar[str] = "pren"
+
+    def __init__(
+        self,
+        heads: Positive = 50,
+        dim: Positive | None = None,
+        rounds: NotNegative = 20,
+        initial_batches: NotNegative = 100,
+        batches: NotNegative = 100,
+        batch_size: Positive = 64,
+        lr: Rate = 1e-3,
+        backbone_lr: Rate | None = None,
+        hidden: tuple[Positive, ...] = (512, 512),
+        rho: Annotated[float, Field(ge=0, le=1)] = 0.25,
+        n_max: Positive = 20,
+        output_relu: bool = True,
+        completion: Completion = "null",
+        projection: bool = True,
+        subsets: Literal["half", "all"] = "half",
+        gzsl_rule: GzslRule = "literal",
+        gamma: float = 0.0,
+        first_rounds: NotNegative = 5,
+        backbone: str | None = None,
+        frozen: bool = False,
+        accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto",
+        seed: NotNegative = 0,
+    ) -> None:
+        self.heads = heads
+        self.dim = dim
+        self.rounds = rounds
+        self.initial_batches = initial_batches
+        self.batches = batches
+        self.batch_size = batch_size
+        self.lr = lr
+        self.backbone_lr = backbone_lr
+        self.hidden = hidden
+        self.rho = rho
+        self.n_max = n_max
+        self.output_relu = output_relu
+        self.completion = completion
+        self.projection = projection
+        self.subsets = subsets
+        self.gzsl_rule = gzsl_rule
+        self.gamma = gamma
+        self.first_rounds = first_rounds
+        self.backbone = backbone
+        self.frozen = frozen
+        self.accelerator = accelerator
+        self.seed = seed
+
+    def fit_rounds(self, problem: Problem, state: dict[str, Tensor] | None = None) -> Iterator[Round]:
+        """Run Algorithm 1, round by round; see `Method.fit_rounds`."""
+        self._begin(problem)
+        fabric = self._fabric()
+        if state is None:
+            self.backbone_ = self.backbone or problem.backbone
+            self.network_ = self._build(self._label_embeddings())
+        network, train, pool = self.network_, problem.train, problem.pool
+        if self.frozen and len(self.sample_shape_) > 1:
+            # Images never change, and neither do their features: take them once and train on them.
+            backbone = network.backbone.to(fabric.device)
+            train, pool = _extract(fabric, backbone, train), _extract(fabric, backbone, pool)
+            network = Network(nn.Identity(), network.ensemble)
+        self._optimizer = self._adam(network)
+        last = None if state is None else self._restore_training(state)
+        labels = np.argsort(self._order())[problem.labels]
+        schedule = self._schedule(problem)
+        for done in progressive_training(fabric, network, self._optimizer, train, labels, pool, schedule, last):
+            self._round = done
+            yield Round(done.number, done.loss, self._named(done.pseudo), done.changed)
+
+    def training_state(self) -> dict[str, Tensor]:
+        """Adam's state and the last round; the weights are the model's."""
+        done = self._round
+        state = {
+            f"adam.{index}.{key}": value
+            for index, entry in self._optimizer.state_dict()["state"].items()
+            for key, value in entry.items()
+        }
+        state["round.number"] = torch.tensor(done.number)
+        state["round.loss"] = torch.tensor(done.loss, dtype=torch.float64)
+        state["round.images"] = torch.from_numpy(done.pseudo.images)
+        state["round.labels"] = torch.from_numpy(done.pseudo.labels)
+        state["round.changed"] = torch.tensor(done.changed)
+        return state
+
+    def _restore_training(self, state: dict[str, Tensor]) -> Round:
+        """Fill the optimiser with what `training_state` returned; return the round it was taken after."""
+        fresh = self._optimizer.state_dict()
+        entries: dict[int, dict[str, Tensor]] = {}
+        for key, value in state.items():
+            if key.startswith("adam."):
+                _, index, name = key.split(".")
+                entries.setdefault(int(index), {})[name] = value
+        self._optimizer.load_state_dict({"state": entries, "param_groups": fresh["param_groups"]})
+        pseudo = PseudoLabels(state["round.images"].numpy(), state["round.labels"].numpy())
+        changed = int(state["round.changed"])
+        self._round = Round(int(state["round.number"]), float(state["round.loss"]), pseudo, changed)
+        return self._round
+
+    def _schedule(self, problem: Problem) -> Schedule:
+        images_per_class = len(problem.train) / int(problem.classes.seen.sum())
+        return Schedule(
+            rounds=self.rounds,
+            initial_batches=self.initial_batches,
+            batches=self.batches,
+            batch_size=self.batch_size,
+            per_class=per_class(images_per_class, self.rho, self.n_max),
+            first_rounds=None if problem.setting == "zsl" else self.first_rounds,
+            gzsl_rule=self.gzsl_rule,
+            gamma=self.gamma,
+            seed=self.seed,
+        )
+
+    def _scores(self, inputs: Inputs) -> NDArray[np.float64]:
+        fabric = self._fabric()
+        self.network_.to(fabric.device)
+        rule = self.gzsl_rule if self.setting_ == "gzsl" else None
+        by_name = predict(fabric, self.network_, inputs, rule, self.gamma)
+        return by_name[:, np.argsort(self._order())]
+
+    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        return self.network_.state_dict(), {"backbone": self.backbone_}
+
+    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        self.backbone_ = facts["backbone"]
+        vectors, subsets = tensors["ensemble.embeddings"], tensors["ensemble.subsets"]
+        self.network_ = self._build(LabelEmbeddings(vectors.double().numpy(), subsets.numpy()))
+        self.network_.load_state_dict(tensors)
+
+    def _label_embeddings(self) -> LabelEmbeddings:
+        """E_k and Z_k, with the classes in the order of their names."""
+        order = self._order()
+        signatures, seen = self.classes_.signatures[order], self.classes_.seen[order]
+        if self.subsets == "half":
+            subsets = half_subsets(seen, self.heads, self.seed)
+        else:
+            subsets = all_subsets(seen, self.heads)
+        if not self.projection:
+            return original(signatures, subsets)
+        h = resolve_dim(self.dim, signatures.shape[1])
+        return project(signatures, seen, subsets, h, self.completion, self.seed)
+
+    def _build(self, labels: LabelEmbeddings) -> Network:
+        backbone, features = create_backbone(self.backbone_, self.sample_shape_, self.seed)
+        ensemble = Ensemble(features, self.hidden, labels, self.output_relu, stream(self.seed, "weights"))
+        return Network(backbone, ensemble)
+
+    def _adam(self, network: Network) -> torch.optim.Adam:
+        groups = [{"params": list(network.ensemble.parameters()), "lr": self.lr}]
+        backbone = list(network.backbone.parameters())
+        if backbone:
+            groups.append({"params": backbone, "lr": self.backbone_lr or self.lr})
+        return torch.optim.Adam(groups, betas=(0.9, 0.999), fused=True)
+
+    def _fabric(self) -> Fabric:
+        return Fabric(accelerator=self.accelerator, devices=1)
+
+    def _order(self) -> NDArray[np.int64]:
+        """(L,) rows of the class table in the order of the names, as the network has them."""
+        return np.argsort(np.array(self.classes_.names), kind="stable")
+
+    def _named(self, pseudo: PseudoLabels) -> PseudoLabels:
+        """The same pseudo-labels as rows of the class table."""
+        return PseudoLabels(pseudo.images, self._order()[pseudo.labels])
+
+
+@torch.inference_mode()
+def _extract(fabric: Fabric, backbone: nn.Module, inputs: Inputs) -> Inputs:
+    """Features (N, d) of all images."""
+    backbone.eval()
+    parts = [backbone(chunk.to(fabric.device)).cpu().numpy() for chunk in chunks(inputs, CHUNK_IMAGES)]
+    return ArrayInputs(np.concatenate(parts))

@@ -1,0 +1,81 @@
+"""Every method by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from typing import Any
+
+from pren.errors import PrenError
+from pren.methods.base import Method
+from pren.methods.eszsl import ESZSL
+from pren.methods.params import suggest, validate
+from pren.methods.pren import PrEN
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method as users name it.
+
+    Attributes:
+        name: What to write on the command line.
+        title: What to write in a table.
+        summary: One line.
+        method: The class.
+        preset: Parameters that make it this method, and so cannot be changed.
+    """
+
+    name: str
+    title: str
+    summary: str
+    method: type[Method]
+    preset: Mapping[str, Any] = field(default_factory=dict)
+
+
+METHODS: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry("pren", "PrEN", "K heads with projected signatures vote and teach each other (transductive)", PrEN),
+        Entry(
+            "pren-no-projection",
+            "PrEN w/o Proj",
+            "PrEN whose heads all see the original signatures (transductive)",
+            PrEN,
+            {"projection": False},
+        ),
+        Entry(
+            "progressive",
+            "Progressive Training",
+            "one head, original signatures, every unseen class a candidate (transductive)",
+            PrEN,
+            {"heads": 1, "projection": False, "subsets": "all"},
+        ),
+        Entry("eszsl", "ESZSL", "bilinear compatibility in closed form (inductive)", ESZSL),
+    )
+}
+
+
+def get_entry(name: str) -> Entry:
+    """Look a method up; an unknown name raises a `PrenError` with the nearest ones."""
+    if name not in METHODS:
+        raise PrenError(f"Unknown method {name!r}. {suggest(name, METHODS)}")
+    return METHODS[name]
+
+
+def create(name: str, **params: Any) -> Method:
+    """Make a method by name.
+
+    Raises:
+        PrenError: For an unknown name or parameter, a bad value, or one that would make it another method.
+    """
+    entry = get_entry(name)
+    for key, value in entry.preset.items():
+        if params.get(key, value) != value:
+            raise PrenError(f"{name} means {key}={value}: use another method to change it.")
+    return entry.method(**validate(entry.method, {**params, **entry.preset}))
+
+
+def list_methods(pattern: str = "*") -> list[Entry]:
+    """The methods whose name matches a shell pattern."""
+    return [entry for entry in METHODS.values() if fnmatch(entry.name, pattern)]

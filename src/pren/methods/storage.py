@@ -1,0 +1,90 @@
+"""A fitted model as one file: safetensors, whose header carries the facts as JSON. Loading cannot run code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from pren.errors import PrenError
+from pren.methods.base import Method
+from pren.methods.params import validate
+from pren.methods.registry import METHODS
+from pren.problem import ClassTable
+from pren.version import __version__
+
+MODEL_FILE = "model.safetensors"
+FORMAT = 1
+HEADER = "pren"
+
+
+class _Facts(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    format: Literal[1]
+    version: str
+    method: str
+    params: dict[str, Any]
+    class_names: list[str]
+    seen: list[bool]
+    normalised: bool
+    setting: Literal["zsl", "gzsl"]
+    sample_shape: tuple[int, ...]
+    learned: dict[str, Any]
+
+
+def save_model(method: Method, folder: Path) -> Path:
+    """Write a fitted method to `folder` and return the file."""
+    tensors, learned = method._state()
+    table = method.classes_
+    facts = _Facts(
+        format=FORMAT,
+        version=__version__,
+        method=method.name,
+        params=method.get_params(),
+        class_names=list(table.names),
+        seen=table.seen.tolist(),
+        normalised=table.normalised,
+        setting=method.setting_,
+        sample_shape=method.sample_shape_,
+        learned=learned,
+    )
+    path = folder / MODEL_FILE
+    content = {f"model.{key}": value.cpu().contiguous() for key, value in tensors.items()}
+    content["signatures"] = torch.from_numpy(np.ascontiguousarray(table.signatures))
+    save_file(content, path, metadata={HEADER: facts.model_dump_json()})
+    return path
+
+
+def load_model(folder: str | Path) -> Method:
+    """Read the model of a folder.
+
+    Raises:
+        PrenError: If there is none, or the file is damaged or of another format.
+    """
+    path = Path(folder) / MODEL_FILE
+    if not path.is_file():
+        raise PrenError(f"There is no model in {folder}: {MODEL_FILE} is missing.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = json.loads((file.metadata() or {})[HEADER])
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  (not a dict)
+        facts = _Facts.model_validate(header)
+        entry = METHODS[facts.method]
+        method = entry.method(**validate(entry.method, facts.params))
+        seen = np.array(facts.seen)
+        signatures = tensors.pop("signatures").numpy()
+        method.classes_ = ClassTable(tuple(facts.class_names), signatures, seen, facts.normalised)
+        method.setting_ = facts.setting
+        method.sample_shape_ = facts.sample_shape
+        learned = {key.removeprefix("model."): value for key, value in tensors.items()}
+        method._restore(learned, facts.learned)
+    except (OSError, SafetensorError, ValidationError, ValueError, KeyError, RuntimeError) as error:
+        raise PrenError(f"{path} is damaged or was not written by this version of pren: {error}") from error
+    return method

@@ -1,0 +1,248 @@
+"""What every method is given (`Problem`), and what only the evaluation gets to see (`Answers`).
+
+A `Problem` holds labelled images of the seen classes, a pool of unlabelled images and a table of all classes. It holds
+no label, no file name and no telling order of a pool image, so no method can peek, whoever writes it. In the paper's
+transductive setting the pool *is* the test set.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pren.errors import PrenError
+from pren.inputs import Array, Inputs, as_inputs, to_numpy
+
+log = logging.getLogger(__name__)
+
+Setting = Literal["zsl", "gzsl"]
+Among = Literal["unseen", "seen", "all"]
+UNKNOWN = -1  # the label of a pool image whose class nobody knows
+
+
+def candidates_of(setting: Setting) -> Among:
+    """Which classes an image can be taken for."""
+    return "unseen" if setting == "zsl" else "all"
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTable:
+    """Every class, seen and unseen: its name and its signature (the vector that describes it).
+
+    Attributes:
+        names: One per class, all different.
+        signatures: (L, m) float64, one row per class (the paper's M is its transpose).
+        seen: (L,) True where the class has labelled images.
+        normalised: Whether the rows were scaled to unit length.
+    """
+
+    names: tuple[str, ...]
+    signatures: NDArray[np.float64]
+    seen: NDArray[np.bool_]
+    normalised: bool
+
+    @classmethod
+    def build(
+        cls, names: Sequence[str], signatures: Array, seen: NDArray[np.bool_], *, normalise: bool = True
+    ) -> ClassTable:
+        """Check a table and bring its signatures to unit length (unless told not to)."""
+        table = to_numpy(signatures, "signatures")
+        if table.ndim != 2 or 0 in table.shape:
+            raise PrenError(f"signatures must be a table (classes, attributes), but has shape {table.shape}.")
+        table = table.astype(np.float64)
+        if len(names) != len(table):
+            raise PrenError(
+                f"There are {len(names)} class names but {len(table)} rows of signatures: give one row per class."
+            )
+        _check_names(names)
+        _check_signatures(names, table)
+        if not seen.any():
+            raise PrenError("No class has a labelled image: give labelled images of at least one (seen) class.")
+        if seen.all():
+            raise PrenError(
+                "Every class has labelled images, so there is nothing zero-shot to do: add the signatures of the "
+                "classes that are in the pool and have no labels."
+            )
+        if normalise:
+            table = table / np.linalg.norm(table, axis=1, keepdims=True)
+        return cls(tuple(names), table, seen.astype(bool), normalise)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def unseen(self) -> NDArray[np.bool_]:
+        """(L,) True where nobody has labelled an image."""
+        return ~self.seen
+
+    def among(self, which: str) -> NDArray[np.bool_]:
+        """(L,) the classes meant by "unseen", "seen" or "all"."""
+        masks = {"unseen": self.unseen, "seen": self.seen, "all": np.ones(len(self), dtype=bool)}
+        if which not in masks:
+            raise PrenError(f"among must be one of {', '.join(masks)}, not {which!r}.")
+        return masks[which]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The labels of the pool: for the evaluation, never for fitting.
+
+    Attributes:
+        labels: (N_pool,) class indices; `UNKNOWN` where nobody knows.
+    """
+
+    labels: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A zero-shot problem without its answers.
+
+    Attributes:
+        train: The labelled images (or their features) of the seen classes.
+        labels: (N,) the class index of each.
+        pool: The unlabelled images. Loaders shuffle them: a benchmark's order gives the classes away.
+        classes: The class table.
+        setting: "zsl" (the pool holds unseen classes only) or "gzsl" (it mixes seen and unseen ones).
+        backbone: The network these inputs are made for, None for features.
+        source: Where the problem comes from (names, hashes, choices made); recorded with every run.
+    """
+
+    train: Inputs
+    labels: NDArray[np.int64]
+    pool: Inputs
+    classes: ClassTable
+    setting: Setting = "zsl"
+    backbone: str | None = None
+    source: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.setting not in ("zsl", "gzsl"):
+            raise PrenError(f"setting must be 'zsl' or 'gzsl', not {self.setting!r}.")
+        if self.train.sample_shape != self.pool.sample_shape:
+            raise PrenError(
+                f"Training inputs have shape {self.train.sample_shape} each and pool inputs {self.pool.sample_shape}: "
+                "both must come from the same extractor."
+            )
+        if len(self.pool) == 0:
+            raise PrenError("The pool is empty: there is no unlabelled image to recognise.")
+        if self.labels.shape != (len(self.train),):
+            raise PrenError(f"There are {len(self.train)} training inputs but labels have shape {self.labels.shape}.")
+
+    @classmethod
+    def from_arrays(
+        cls,
+        features: Array,
+        labels: Array | Sequence[str],
+        signatures: Array,
+        pool: Array,
+        class_names: Sequence[str] | None = None,
+        *,
+        setting: Setting = "zsl",
+        normalise: bool = True,
+        backbone: str | None = None,
+        source: dict[str, Any] | None = None,
+    ) -> Problem:
+        """Build a problem from arrays (NumPy or torch).
+
+        Args:
+            features: (N, D) features, or (N, C, H, W) images, of the labelled images.
+            labels: (N,) row numbers of `signatures`, or class names if `class_names` is given.
+            signatures: (L, m) one row per class, seen and unseen.
+            pool: (N_pool, ...) the unlabelled images, in any order.
+            class_names: (L,) names; "class 0", "class 1", ... if left out.
+            setting: "zsl" or "gzsl".
+            normalise: Whether to scale signatures to unit length, as the paper's data have them.
+            backbone: The backbone that images go through; None for features.
+            source: What to record about the origin of the data.
+
+        Raises:
+            PrenError: If anything does not fit together; the message says what and where.
+        """
+        count = len(to_numpy(signatures, "signatures"))
+        width = len(str(max(count - 1, 0)))
+        names = [f"class {i:0{width}d}" for i in range(count)] if class_names is None else [str(n) for n in class_names]
+        indices = label_indices(labels, names)
+        seen = np.zeros(len(names), dtype=bool)
+        seen[indices] = True
+        record = {"name": "arrays", "signatures": "array", **(source or {})}
+        return cls(
+            train=as_inputs(features, "features"),
+            labels=indices,
+            pool=as_inputs(pool, "pool"),
+            classes=ClassTable.build(names, signatures, seen, normalise=normalise),
+            setting=setting,
+            backbone=backbone,
+            source=record,
+        )
+
+    def fingerprint(self) -> dict[str, str]:
+        """Hashes of the data and of the split, to be kept with every result.
+
+        The data hash covers inputs and signatures; the split hash covers which classes are seen and which images are
+        labelled how, so two files with the same name and different splits cannot be confused.
+        """
+        data = hashlib.sha256()
+        for inputs in (self.train, self.pool):
+            data.update(inputs.digest())
+        data.update(np.ascontiguousarray(self.classes.signatures).tobytes())
+        split = hashlib.sha256()
+        for name, seen in sorted(zip(self.classes.names, self.classes.seen.tolist(), strict=True)):
+            split.update(f"{name}\0{seen}\0".encode())
+        split.update(f"{self.setting}\0{len(self.pool)}\0".encode())
+        split.update("\0".join(self.classes.names[label] for label in self.labels).encode())
+        return {"data": data.hexdigest()[:16], "split": split.hexdigest()[:16]}
+
+
+def label_indices(labels: Array | Sequence[str], names: Sequence[str]) -> NDArray[np.int64]:
+    """Turn labels (row numbers or class names) into row numbers of the class table, checking each of them."""
+    array = to_numpy(labels, "labels")
+    if array.ndim != 1:
+        raise PrenError(f"labels must be one per image, but have shape {array.shape}.")
+    if array.dtype.kind == "U":
+        rows = {name: row for row, name in enumerate(names)}
+        for place, label in enumerate(array):
+            if str(label) not in rows:
+                raise PrenError(f"Label {str(label)!r} (image {place}) has no signature: add a row for this class.")
+        return np.array([rows[str(label)] for label in array], dtype=np.int64)
+    if array.dtype.kind not in "iu":
+        raise PrenError(f"labels must be whole numbers or class names, not {array.dtype}.")
+    outside = (array < 0) | (array >= len(names))
+    if outside.any():
+        place = int(outside.argmax())
+        raise PrenError(
+            f"Label {array[place]} (image {place}) is outside the class table, which has rows 0 to {len(names) - 1}."
+        )
+    return array.astype(np.int64)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    first: dict[str, int] = {}
+    for row, name in enumerate(names):
+        if not name.strip():
+            raise PrenError(f"The class in row {row} has no name.")
+        if name in first:
+            raise PrenError(f"Class name {name!r} stands twice, in rows {first[name]} and {row}: names must differ.")
+        first[name] = row
+
+
+def _check_signatures(names: Sequence[str], table: NDArray[np.float64]) -> None:
+    bad = ~np.isfinite(table).all(axis=1)
+    if bad.any():
+        raise PrenError(f"The signature of class {names[int(bad.argmax())]!r} holds NaN or infinite values.")
+    zero = ~table.any(axis=1)
+    if zero.any():
+        raise PrenError(
+            f"The signature of class {names[int(zero.argmax())]!r} is all zeros, so nothing tells it from another "
+            "class: describe it, or leave the class out."
+        )
+    _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    for row, original in enumerate(first[inverse.reshape(-1)]):
+        if original < row:
+            log.warning("Classes %r and %r have the same signature and cannot be told apart.", names[original], names[row])

@@ -1,0 +1,1 @@
+"""Run folders: everything needed to load, resume, explain or repeat a run."""

@@ -1,0 +1,266 @@
+"""The user's own NumPy files: what is right is read, what is wrong is explained, and nothing runs code."""
+
+import pickle
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pren.data.arrays import load_arrays, read_inputs
+from pren.errors import PrenError
+from pren.problem import UNKNOWN
+
+NAMES = np.array(["ape", "bee", "cat", "dogfish"])
+
+
+@pytest.fixture
+def arrays():
+    rng = np.random.default_rng(0)
+    return {
+        "features": rng.random((6, 5), dtype=np.float32),
+        "labels": np.array([0, 0, 1, 1, 2, 2]),
+        "signatures": np.eye(4),
+        "pool": rng.random((3, 5), dtype=np.float32),
+    }
+
+
+@pytest.fixture
+def save(tmp_path):
+    def write(**arrays):
+        path = tmp_path / "data.npz"
+        np.savez(path, **arrays)
+        return path
+
+    return write
+
+
+class Bomb:
+    """Unpickling it leaves a file behind."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_reads_a_problem_in_the_order_of_the_file(arrays, save):
+    path = save(**arrays)
+    problem, answers = load_arrays(path)
+    assert answers is None
+    assert np.array_equal(problem.train[np.arange(6)].numpy(), arrays["features"])
+    assert np.array_equal(problem.pool[np.arange(3)].numpy(), arrays["pool"])
+    assert problem.labels.tolist() == [0, 0, 1, 1, 2, 2]
+    assert problem.classes.seen.tolist() == [True, True, True, False]
+    assert problem.setting == "zsl"
+    assert problem.source["file"] == str(path)
+
+
+def test_takes_class_names_images_and_gzsl(arrays, save):
+    arrays |= {
+        "features": arrays["features"].reshape(6, 1, 1, 5),
+        "pool": arrays["pool"].reshape(3, 1, 1, 5),
+        "labels": NAMES[arrays["labels"]],
+        "class_names": NAMES,
+        "answers": np.array(["dogfish", "", "ape"]),
+    }
+    problem, answers = load_arrays(str(save(**arrays)), setting="gzsl", backbone="small-cnn")
+    assert problem.classes.names == tuple(NAMES)
+    assert problem.labels.tolist() == [0, 0, 1, 1, 2, 2]
+    assert problem.train.sample_shape == (1, 1, 5)
+    assert (problem.setting, problem.backbone) == ("gzsl", "small-cnn")
+    assert answers is not None
+    assert answers.labels.tolist() == [3, UNKNOWN, 0]
+
+
+def test_names_that_are_shorter_than_the_first_class_are_not_cut(arrays, save):
+    # The answers' array holds 3 letters, the name that stands in for unknown ones has 7.
+    arrays |= {"class_names": NAMES[::-1], "answers": np.array(["ape", "", "cat"])}
+    _, answers = load_arrays(save(**arrays))
+    assert answers is not None
+    assert answers.labels.tolist() == [3, UNKNOWN, 1]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64])
+def test_answers_as_row_numbers(arrays, save, dtype):
+    _, answers = load_arrays(save(**arrays, answers=np.array([3, -1, 3], dtype=dtype)))
+    assert answers is not None
+    assert answers.labels.dtype == np.int64
+    assert answers.labels.tolist() == [3, UNKNOWN, 3]
+
+
+def test_answers_have_no_part_in_the_problem(arrays, save):
+    without, _ = load_arrays(save(**arrays))
+    for labels in ([3, 3, 3], [-1, -1, -1], [0, 1, 2]):
+        problem, _ = load_arrays(save(**arrays, answers=np.array(labels)))
+        assert problem.fingerprint() == without.fingerprint()
+        assert problem.source == without.source
+        assert np.array_equal(problem.classes.seen, without.classes.seen)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"answers": np.array([3, 3])}, r"answers have shape \(2,\), but the pool holds 3"),
+        ({"answers": np.array([[3], [3], [3]])}, r"answers have shape \(3, 1\)"),
+        ({"answers": np.array(3)}, r"answers have shape \(\)"),
+        ({"answers": np.array([-1, 3, 4])}, r"answers: Label 4 \(image 2\) is outside"),
+        ({"answers": np.array([3, -2, 3])}, r"answers: Label -2 \(image 1\) is outside"),
+        ({"answers": np.array([3.0, 3.0, 3.0])}, "answers must be whole numbers or class names, not float64"),
+        ({"answers": np.array([True, True, True])}, "answers must be whole numbers or class names, not bool"),
+        ({"class_names": NAMES, "answers": np.array(["", "cow", ""])}, r"answers: Label 'cow' \(image 1\) has no"),
+        ({"feature": np.eye(2)}, "unknown array 'feature': did you mean 'features'"),
+        ({"zzz": np.eye(2)}, "unknown array 'zzz': did you mean '.*'.*Known: features, labels, signatures, pool"),
+        ({"signatures": np.array(1.0)}, "signatures must be a table of numbers"),
+        ({"signatures": np.array([["a"], ["b"]])}, "signatures must be a table of numbers.*<U1"),
+        ({"class_names": np.arange(4)}, "class_names must be a list of text.*int64"),
+        ({"class_names": NAMES[:3]}, "3 class names but 4 rows"),
+        ({"labels": NAMES[[0, 0, 1, 1, 2, 2]]}, "class_names is needed too"),
+        ({"labels": np.array([0, 0, 1, 1, 2, 9])}, r"Label 9 \(image 5\)"),
+        ({"features": np.full((6, 5), np.nan)}, "features holds NaN or infinite values, first in row 0"),
+        ({"features": np.array(["a"])}, "features must be"),
+        ({"pool": np.zeros((3, 4))}, "must come from the same extractor"),
+    ],
+)
+def test_arrays_that_do_not_fit(arrays, save, change, message):
+    path = save(**arrays | change)
+    with pytest.raises(PrenError, match=message) as caught:
+        load_arrays(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["features", "labels", "signatures", "pool"])
+def test_missing_keys_are_named(arrays, save, missing):
+    del arrays[missing]
+    with pytest.raises(PrenError, match=f"lacks {missing}: it must hold features, labels"):
+        load_arrays(save(**arrays))
+
+
+@pytest.mark.parametrize("read", [load_arrays, read_inputs])
+class TestFilesThatCannotBeRead:
+    def test_missing(self, read, tmp_path):
+        with pytest.raises(PrenError, match=r"There is no file .*data\.npz"):
+            read(tmp_path / "data.npz")
+
+    def test_folder(self, read, tmp_path):
+        (tmp_path / "data.npz").mkdir()
+        with pytest.raises(PrenError, match=r"data\.npz cannot be read"):
+            read(tmp_path / "data.npz")
+
+    @pytest.mark.parametrize("content", [b"", b"class,a,b\ncat,1,2\n", b"\x93NUMPY", b"PK\x03\x04", pickle.dumps([1])])
+    def test_no_npz(self, read, content, tmp_path):
+        path = tmp_path / "data.npz"
+        path.write_bytes(content)
+        with pytest.raises(PrenError, match=r"data\.npz cannot be read as a NumPy file") as caught:
+            read(path)
+        assert "allow_pickle" not in str(caught.value)  # no advice to do the dangerous thing
+
+    @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
+    def test_truncated(self, read, share, arrays, save):
+        path = save(**arrays)
+        path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+        with pytest.raises(PrenError, match=r"data\.npz cannot be read"):
+            read(path)
+
+    def test_damaged_inside(self, read, arrays, save):
+        path = save(**arrays)
+        content = bytearray(path.read_bytes())
+        place = content.find(arrays["features"].tobytes())
+        content[place] ^= 0xFF
+        path.write_bytes(content)
+        with pytest.raises(PrenError, match=r"features cannot be read.*CRC"):
+            read(path)
+
+    def test_single_array_is_no_npz(self, read, tmp_path):
+        path = tmp_path / "data.npz"
+        with path.open("wb") as file:
+            np.save(file, np.eye(3))
+        with pytest.raises(PrenError, match="holds a single array"):
+            read(path)
+
+    def test_objects_are_refused_and_run_no_code(self, read, arrays, tmp_path):
+        trace = tmp_path / "trace"
+        hostile = np.array([Bomb(trace)] * 6, dtype=object)
+        path = tmp_path / "data.npz"
+        np.savez(path, **arrays | {"features": hostile})
+        with pytest.raises(PrenError, match=r"features cannot be read.*Python objects"):
+            read(path)
+        assert not trace.exists()
+        with np.load(path, allow_pickle=True) as file:  # the bomb is a real one
+            _ = file["features"]
+        assert trace.exists()
+
+    def test_array_larger_than_memory(self, read, arrays, save):
+        path = save(**arrays)
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        header = members["features.npy"]
+        members["features.npy"] = header.replace(b"(6, 5), }" + 10 * b" ", b"(6, 5" + 10 * b"0" + b"), }")
+        assert members["features.npy"] != header
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in members.items():
+                archive.writestr(name, content)
+        with pytest.raises(PrenError, match=r"features cannot be read.*Unable to allocate"):
+            read(path)
+
+    def test_member_that_is_no_array(self, read, tmp_path):
+        path = tmp_path / "data.npz"
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in ("features", "labels", "signatures", "pool"):
+                archive.writestr(name, "no array")
+        with pytest.raises(PrenError, match="features is not an array"):
+            read(path)
+
+
+class TestReadInputs:
+    def test_npy_is_memory_mapped(self, tmp_path):
+        features = np.random.default_rng(0).random((7, 4))
+        np.save(tmp_path / "x.npy", features)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # a read-only memory map must not make torch complain
+            inputs = read_inputs(tmp_path / "x.npy")
+            rows = inputs[np.array([6, 1])]
+        assert rows.numpy() == pytest.approx(features[[6, 1]].astype(np.float32))
+        assert isinstance(inputs._array, np.memmap)
+
+    @pytest.mark.parametrize("keys", [["anything"], ["features", "labels"], ["inputs", "other"]])
+    def test_npz(self, save, keys):
+        first, *others = keys
+        inputs = read_inputs(str(save(**{first: np.eye(3), **dict.fromkeys(others, np.zeros(1))})))
+        assert inputs[np.arange(3)].numpy().tolist() == np.eye(3).tolist()
+
+    @pytest.mark.parametrize("keys", [["a", "b"], ["features", "inputs"], []])
+    def test_npz_that_is_not_clear(self, save, keys):
+        with pytest.raises(PrenError, match="not clear which array"):
+            read_inputs(save(**dict.fromkeys(keys, np.eye(3))))
+
+    @pytest.mark.parametrize("array", [np.zeros(3), np.full((2, 2), np.inf), np.array([["a"]])])
+    def test_wrong_content_names_the_file(self, array, tmp_path):
+        np.save(tmp_path / "x.npy", array)
+        with pytest.raises(PrenError, match=r"x\.npy (must|holds)"):
+            read_inputs(tmp_path / "x.npy")
+
+    def test_truncated_npy(self, tmp_path):
+        path = tmp_path / "x.npy"
+        np.save(path, np.zeros((100, 4)))
+        path.write_bytes(path.read_bytes()[:1000])
+        with pytest.raises(PrenError, match=r"x\.npy cannot be read"):
+            read_inputs(path)
+
+    def test_hostile_npy_runs_no_code(self, tmp_path):
+        np.save(tmp_path / "x.npy", np.array([Bomb(tmp_path / "trace")], dtype=object), allow_pickle=True)
+        with pytest.raises(PrenError, match=r"x\.npy cannot be read"):
+            read_inputs(tmp_path / "x.npy")
+        assert not (tmp_path / "trace").exists()
+
+    def test_npz_named_npy(self, save):
+        path = save(a=np.eye(2))
+        with pytest.raises(PrenError, match=r"data\.npy cannot be read"):
+            read_inputs(path.rename(path.with_suffix(".npy")))
+
+    def test_other_files(self, tmp_path):
+        (tmp_path / "x.csv").write_text("1,2")
+        with pytest.raises(PrenError, match=r"x\.csv is neither"):
+            read_inputs(tmp_path / "x.csv")

@@ -1,0 +1,79 @@
+"""Data sets are found by name, and whoever gets a name wrong is told the right one."""
+
+import numpy as np
+import pytest
+
+from pren.data import DATASETS, Dataset, list_datasets, load, load_numbers
+from pren.data import registry as registry_module
+from pren.errors import PrenError
+
+FEW = {"per_class": 1, "pool_per_class": 1}
+
+
+def test_loads_the_first_split_by_default_and_passes_options_on():
+    problem, answers = load("numbers", form="features", **FEW)
+    expected, _ = load_numbers("test", form="features", **FEW)
+    assert problem.fingerprint() == expected.fingerprint()
+    assert answers is not None
+
+
+def test_passes_split_and_setting_on():
+    problem, _ = load("numbers", split="val", setting="gzsl", **FEW)
+    assert (problem.source["split"], problem.setting) == ("val", "gzsl")
+
+
+@pytest.mark.parametrize("kind", [str, lambda path: path])
+def test_loads_npz_files_by_path(kind, tmp_path):
+    path = tmp_path / "numbers.NPZ"
+    with path.open("wb") as file:
+        np.savez(file, features=np.eye(2), labels=np.array([0, 0]), signatures=np.eye(2), pool=np.eye(2))
+    problem, answers = load(kind(path), setting="gzsl")
+    assert (len(problem.train), problem.setting, answers) == (2, "gzsl", None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "nubmers"}, r"no data set 'nubmers': did you mean numbers\?.*\.npz"),
+        ({"name": "zzz"}, r"did you mean numbers\?"),
+        ({"name": "numbers", "split": "train"}, "no split 'train': choose one of test, val"),
+        ({"name": "numbers", "root": "/data"}, "numbers takes no root"),
+        ({"name": "numbers", "from": "features"}, "no option 'from': it has form, shift, per_class, pool_per_class"),
+        ({"name": "x.npz"}, r"no file x\.npz"),
+        ({"name": "x.npz", "split": "val"}, "no root and no splits"),
+        ({"name": "x.npz", "root": "/data"}, "no root and no splits"),
+        ({"name": "x.npz", "form": "features"}, "no option 'form': it has backbone"),
+    ],
+)
+def test_mistakes_are_explained(arguments, message):
+    with pytest.raises(PrenError, match=message):
+        load(**arguments)
+
+
+def test_data_sets_that_need_a_root_get_it(monkeypatch, tmp_path):
+    calls = []
+
+    def loader(root, split, setting):
+        calls.append((root, split, setting))
+        return load_numbers(**FEW)
+
+    monkeypatch.setitem(DATASETS, "birds", Dataset("birds", "Birds.", loader, ("ps", "ss"), needs_root=True))
+    with pytest.raises(PrenError, match="birds is read from a folder: give it as root"):
+        load("birds")
+    load("birds", root=str(tmp_path))
+    assert calls == [(tmp_path, "ps", "zsl")]
+
+
+def test_list_takes_patterns(monkeypatch):
+    monkeypatch.setitem(registry_module.DATASETS, "birds", DATASETS["numbers"])
+    assert list_datasets() == ["birds", "numbers"]
+    assert list_datasets("num*") == ["numbers"]
+    assert list_datasets("x*") == []
+
+
+def test_every_data_set_is_registered_under_its_name():
+    for name, dataset in DATASETS.items():
+        assert dataset.name == name
+        assert dataset.summary
+        assert dataset.splits
+    assert DATASETS["numbers"].params == {"dim": 10}
