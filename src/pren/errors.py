@@ -1,5 +1,8 @@
 """The one exception that means "the user can fix this"."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class PrenError(Exception):
     """Something a user can cause and can mend.
@@ -7,3 +10,10 @@ class PrenError(Exception):
     The message says what is wrong, where, and what to do about it. The command line prints it and exits with 2;
     anything else that escapes is a defect of ours.
     """
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """A sentence that offers the nearest known words, or all of them."""
+    options = sorted(known)
+    near = difflib.get_close_matches(word, options, n=3, cutoff=0.5)
+    return f"Did you mean {' or '.join(near)}?" if near else f"Known are {', '.join(options)}."

@@ -55,6 +55,7 @@ class ArrayInputs:
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
+        """(D,) or (C, H, W)."""
         return tuple(self._array.shape[1:])
 
     def __len__(self) -> int:
@@ -64,6 +65,7 @@ class ArrayInputs:
         return torch.from_numpy(self._array[indices].astype(np.float32, copy=False))
 
     def digest(self) -> bytes:
+        """A hash of shape, type and values."""
         content = hashlib.sha256(f"{self._array.shape}{self._array.dtype.str}".encode())
         for _, chunk in self._chunks():
             content.update(np.ascontiguousarray(chunk).tobytes())

@@ -52,10 +52,7 @@ class ClassTable:
         cls, names: Sequence[str], signatures: Array, seen: NDArray[np.bool_], *, normalise: bool = True
     ) -> ClassTable:
         """Check a table and bring its signatures to unit length (unless told not to)."""
-        table = to_numpy(signatures, "signatures")
-        if table.ndim != 2 or 0 in table.shape:
-            raise PrenError(f"signatures must be a table (classes, attributes), but has shape {table.shape}.")
-        table = table.astype(np.float64)
+        table = _signature_table(signatures)
         if len(names) != len(table):
             raise PrenError(
                 f"There are {len(names)} class names but {len(table)} rows of signatures: give one row per class."
@@ -165,7 +162,7 @@ class Problem:
         Raises:
             PrenError: If anything does not fit together; the message says what and where.
         """
-        count = len(to_numpy(signatures, "signatures"))
+        count = len(_signature_table(signatures))
         width = len(str(max(count - 1, 0)))
         names = [f"class {i:0{width}d}" for i in range(count)] if class_names is None else [str(n) for n in class_names]
         indices = label_indices(labels, names)
@@ -222,6 +219,15 @@ def label_indices(labels: Array | Sequence[str], names: Sequence[str]) -> NDArra
     return array.astype(np.int64)
 
 
+def _signature_table(signatures: Array) -> NDArray[np.float64]:
+    table = to_numpy(signatures, "signatures")
+    if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in "fiub":
+        raise PrenError(
+            f"signatures must be a table of numbers (classes, attributes), not {table.dtype} of shape {table.shape}."
+        )
+    return table.astype(np.float64)
+
+
 def _check_names(names: Sequence[str]) -> None:
     first: dict[str, int] = {}
     for row, name in enumerate(names):
@@ -245,4 +251,6 @@ def _check_signatures(names: Sequence[str], table: NDArray[np.float64]) -> None:
     _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
     for row, original in enumerate(first[inverse.reshape(-1)]):
         if original < row:
-            log.warning("Classes %r and %r have the same signature and cannot be told apart.", names[original], names[row])
+            log.warning(
+                "Classes %r and %r have the same signature and cannot be told apart.", names[original], names[row]
+            )

@@ -67,8 +67,8 @@ def test_features_do_not_depend_on_the_rest_of_the_batch():
 @pytest.mark.parametrize(
     ("name", "shape", "message"),
     [
-        ("small-cmm", IMAGE, "no backbone 'small-cmm': did you mean small-cnn"),
-        ("zzz", (7,), "no backbone 'zzz': did you mean small-cnn"),
+        ("small-cmm", IMAGE, r"no backbone 'small-cmm'\. Did you mean small-cnn"),
+        ("zzz", (7,), r"no backbone 'zzz'\. Known are small-cnn"),
         (None, IMAGE, "choose a backbone, one of small-cnn"),
         ("small-cnn", (7,), r"takes images, but the inputs are features \(7,\)"),
         ("small-cnn", (16, 32), r"must be features \(D,\) or images"),

@@ -1,6 +1,7 @@
 """``pren``: the entry point and what becomes of errors.
 
-Exit codes: 0 done, 1 a defect of ours (with its traceback), 2 something the user can mend (one message), 130 interrupted.
+Exit codes: 0 done, 1 a defect of ours (with its traceback), 2 something the user can mend (one message), 130
+interrupted.
 """
 
 from __future__ import annotations

@@ -33,7 +33,9 @@ def demo(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise PrenError(f"{folder} is not empty: choose another folder with --out.")
     console = stderr()
-    console.print("80 two-digit numbers have labelled images, 20 have none. The unlabelled ones are recognised from their")
+    console.print(
+        "80 two-digit numbers have labelled images, 20 have none. The unlabelled ones are recognised from their"
+    )
     console.print("signatures (which tens, which units), although their handwriting is slanted, blurred and noisy.")
     settings = ", ".join(f"{key}={value}" for key, value in SMALLER.items())
     console.print(f"Smaller than the paper's settings, to be quick: {settings}.\n", soft_wrap=True)

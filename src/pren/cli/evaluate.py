@@ -37,5 +37,5 @@ def evaluate(
     wrong = [cell for cell in metrics["confusion"] if cell["true"] != cell["predicted"]][:confused]
     if wrong:
         console.print()
-        rows = [(cell["true"], cell["predicted"], cell["count"]) for cell in wrong]
-        console.print(table(None, ["class", "taken for", "images"], rows, 2))
+        cells = [(cell["true"], cell["predicted"], cell["count"]) for cell in wrong]
+        console.print(table(None, ["class", "taken for", "images"], cells, 2))

@@ -53,7 +53,9 @@ def print_json(content: Any) -> None:
 
 def table(title: str | None, header: Sequence[str], rows: Iterable[Sequence[object]], numbers_from: int = 1) -> Table:
     """A table with text on the left and, from column `numbers_from` on, figures on the right."""
-    result = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    result = Table(
+        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+    )
     for place, name in enumerate(header):
         result.add_column(name, justify="left" if place < numbers_from else "right", style=None)
     for row in rows:

@@ -42,7 +42,10 @@ def predict(
     best, values = top_classes(scores, model.classes_, among or candidates_of(model.setting_), top)
     header = ["input", *(name for rank in range(1, best.shape[1] + 1) for name in (f"class_{rank}", f"score_{rank}"))]
     table = (
-        [name, *(cell for c, s in zip(classes, points, strict=True) for cell in (model.classes_.names[c], repr(float(s))))]
+        [
+            name,
+            *(cell for c, s in zip(classes, points, strict=True) for cell in (model.classes_.names[c], repr(float(s)))),
+        ]
         for name, classes, points in zip(names, best, values, strict=True)
     )
     write_csv(out, header, table)

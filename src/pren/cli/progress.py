@@ -13,8 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from pren.cli.output import safe, stderr
 
 if TYPE_CHECKING:
+    from pren.core.progressive import Round
     from pren.methods.base import Method
-    from pren.runs.train import OnRound, Round
+    from pren.runs.train import OnRound
 
 
 @contextmanager
@@ -35,7 +36,9 @@ def rounds(title: str, total: int) -> Iterator[OnRound]:
         console.print(f"[bold]{safe(title)}[/]")
 
         def show(done: Round, method: Method) -> None:
-            what = f"{len(done.pseudo):5d} pseudo-labels, {done.changed:4d} new" if done.number else "labelled images only"
+            what = (
+                f"{len(done.pseudo):5d} pseudo-labels, {done.changed:4d} new" if done.number else "labelled images only"
+            )
             console.print(f"  round {done.number:2d}/{total}   loss {done.loss:8.3f}   {what}")
             progress.update(task, completed=done.number + 1)
 

@@ -1,13 +1,14 @@
 """Eq. 3 and 4: K embedding heads as one module, and their loss.
 
 Head k is an MLP f_k that maps an image feature (d,) to a vector v (h,) in the space of its label embeddings E_k (h, L);
-p_k(c|x) = softmax_c(v · E_k[:, c]) over *all* classes, seen and unseen. The heads differ in weights and embeddings only,
-so every layer is one batched product over the K heads.
+p_k(c|x) = softmax_c(v · E_k[:, c]) over *all* classes, seen and unseen. The heads differ in weights and embeddings
+only, so every layer is one batched product over the K heads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -42,10 +43,11 @@ class Ensemble(nn.Module):
     ) -> None:
         super().__init__()
         heads, h, _ = labels.vectors.shape
-        widths = [in_features, *hidden, h]
+        widths = [in_features, *hidden]
         self.layers = nn.ModuleList(
-            BatchedLinear(heads, fan_in, fan_out, rng) for fan_in, fan_out in zip(widths, widths[1:], strict=False)
+            BatchedLinear(heads, fan_in, fan_out, rng, relu=True) for fan_in, fan_out in pairwise(widths)
         )
+        self.layers.append(BatchedLinear(heads, widths[-1], h, rng))
         self.output_relu = output_relu
         self.register_buffer("embeddings", torch.from_numpy(labels.vectors).float())  # (K, h, L)
         self.register_buffer("subsets", torch.from_numpy(labels.subsets))  # (K, L)
@@ -60,10 +62,9 @@ class Ensemble(nn.Module):
             (K, N, h).
         """
         x = features.expand(len(self.embeddings), *features.shape)
-        for layer in self.layers[:-1]:
-            x = layer(x).relu_()
-        out: Tensor = self.layers[-1](x)
-        return out
+        for layer in self.layers:
+            x = layer(x)
+        return x
 
     def activate(self, raw: Tensor) -> Tensor:
         """v = f_k(f_v(x)) from the output of `forward`."""

@@ -1,13 +1,13 @@
 """Eq. 1 and 2: K subsets of the unseen classes and the projection of the signatures that belongs to each.
 
-For a subset Z_k the projection P_k maximises Σ_{i∈S, j∈Z_k} A_ij tr(P M_i M_jᵀ Pᵀ) under P Pᵀ = I, where A_ij is the cosine
-of two signatures. Its rows are the eigenvectors of
+For a subset Z_k the projection P_k maximises Σ_{i∈S, j∈Z_k} A_ij tr(P M_i M_jᵀ Pᵀ) under P Pᵀ = I, where A_ij is the
+cosine of two signatures. Its rows are the eigenvectors of
 
     C_k = Σ_{i∈S, j∈Z_k} ½ A_ij (M_i M_jᵀ + M_j M_iᵀ)
 
-with the h largest eigenvalues. C_k has at most |Z_k| positive and |Z_k| negative eigenvalues and is zero elsewhere, so with
-h > |Z_k| the last rows come from an eigenspace in which any basis is as good as another: Eq. 1 alone does not determine
-P_k. `completion` says what to do about that.
+with the h largest eigenvalues. C_k has at most |Z_k| positive and |Z_k| negative eigenvalues and is zero elsewhere, so
+with h > |Z_k| the last rows come from an eigenspace in which any basis is as good as another: Eq. 1 alone does not
+determine P_k. `completion` says what to do about that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Eq. 5-7: the heads vote, the votes become scores, in chunks of bounded memory.
 
-Head k votes for the class of its own subset Z_k with the largest v · E_k[:, c] (Eq. 5). φ(x, c) is the share of the heads with
-c ∈ Z_k that voted for c (Eq. 7), and the prediction is the class with the largest φ (Eq. 6).
+Head k votes for the class of its own subset Z_k with the largest v · E_k[:, c] (Eq. 5). φ(x, c) is the share of the
+heads with c ∈ Z_k that voted for c (Eq. 7), and the prediction is the class with the largest φ (Eq. 6).
 
 Two kinds of ties are common and must not be broken by the order of the classes:
 
@@ -109,8 +109,8 @@ def gzsl_scores(ensemble: Ensemble, raw: Tensor, rule: GzslRule, gamma: float) -
     Args:
         ensemble: The heads.
         raw: (K, N, h) embeddings before the output ReLU.
-        rule: "literal": unseen classes score φ (ties broken as in `zsl_scores`), a seen class scores the average over the
-            heads of v · E_k[:, c], as the paper prints it. "probability": every class scores the mean of p_k(c|x).
+        rule: "literal": unseen classes score φ (ties broken as in `zsl_scores`), a seen class scores the average over
+            the heads of v · E_k[:, c], as the paper prints it. "probability": every class scores the mean of p_k(c|x).
         gamma: γ, taken off every seen class.
 
     Returns:

@@ -84,11 +84,7 @@ def read_inputs(path: str | Path) -> Inputs:
 
 
 def _problem(arrays: dict[str, NDArray[Any]], setting: Setting, backbone: str | None, file: str) -> Problem:
-    labels, signatures, names = arrays["labels"], arrays["signatures"], arrays.get("class_names")
-    if signatures.ndim != 2 or signatures.dtype.kind not in "fiub":
-        raise PrenError(
-            f"signatures must be a table of numbers (classes, attributes), not {signatures.dtype} {signatures.shape}."
-        )
+    labels, names = arrays["labels"], arrays.get("class_names")
     if names is not None and (names.ndim != 1 or names.dtype.kind != "U"):
         raise PrenError(f"class_names must be a list of text (classes,), not {names.dtype} {names.shape}.")
     if names is None and labels.dtype.kind == "U":
@@ -96,7 +92,7 @@ def _problem(arrays: dict[str, NDArray[Any]], setting: Setting, backbone: str | 
     return Problem.from_arrays(
         arrays["features"],
         labels,
-        signatures,
+        arrays["signatures"],
         arrays["pool"],
         None if names is None else names.tolist(),
         setting=setting,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pren.data.arrays import load_arrays
 from pren.data.numbers import SPLITS, load_numbers
-from pren.errors import PrenError
+from pren.errors import PrenError, suggest
 from pren.problem import Answers, Problem, Setting
 
 Loaded = tuple[Problem, Answers | None]
@@ -35,7 +35,7 @@ class Dataset:
     summary: str
     load: Callable[..., Loaded]
     splits: tuple[str, ...]
-    params: Mapping[str, object] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
     needs_root: bool = False
 
 
@@ -49,6 +49,13 @@ DATASETS: dict[str, Dataset] = {
             splits=SPLITS,
             params={"dim": 10},
         ),
+        Dataset(
+            name="numbers-features",
+            summary="The same as flat pixels, for quick trials of methods that take features.",
+            load=partial(load_numbers, form="features"),
+            splits=SPLITS,
+            params={"dim": 10},
+        ),
     )
 }
 
@@ -56,6 +63,11 @@ DATASETS: dict[str, Dataset] = {
 def list_datasets(pattern: str = "*") -> list[str]:
     """Return the names that match a pattern such as ``"num*"``, sorted."""
     return sorted(name for name in DATASETS if fnmatchcase(name, pattern))
+
+
+def recommended_params(name: str | Path) -> dict[str, Any]:
+    """The parameters of PrEN and its variants that suit a data set; empty for a file of the user's own."""
+    return dict(DATASETS[str(name)].params) if str(name) in DATASETS else {}
 
 
 def load(
@@ -88,9 +100,8 @@ def load(
 
     dataset = DATASETS.get(str(name))
     if dataset is None:
-        close = get_close_matches(str(name), DATASETS) or list_datasets()
         raise PrenError(
-            f"There is no data set {str(name)!r}: did you mean {' or '.join(close)}? "
+            f"There is no data set {str(name)!r}. {suggest(str(name), DATASETS)} "
             "Data of your own are given as the path of a .npz file."
         )
     if root is not None and not dataset.needs_root:

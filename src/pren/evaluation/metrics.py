@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sklearn.metrics import confusion_matrix
 
 from pren.errors import PrenError
-from pren.problem import UNKNOWN, Answers, ClassTable, Setting
+from pren.problem import UNKNOWN, Answers, ClassTable, Setting, candidates_of
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -177,7 +177,7 @@ def _candidates(classes: ClassTable, setting: Setting) -> NDArray[np.bool_]:
     """(L,) the classes an image can be taken for."""
     if setting not in ("zsl", "gzsl"):
         raise PrenError(f"setting must be 'zsl' or 'gzsl', not {setting!r}.")
-    return classes.among("unseen" if setting == "zsl" else "all")
+    return classes.among(candidates_of(setting))
 
 
 def _check(

@@ -91,7 +91,8 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         """
         scores = self.scores(inputs)
         candidates = np.flatnonzero(self.classes_.among(among or candidates_of(self.setting_)))
-        return candidates[scores[:, candidates].argmax(axis=1)].astype(np.int64)
+        predicted: NDArray[np.int64] = candidates[scores[:, candidates].argmax(axis=1)]
+        return predicted
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model to a folder, which is made if need be."""
@@ -138,4 +139,3 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
     def _calibrated(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Calibrated stacking: in GZSL, γ is taken off every seen class."""
         return scores - self.gamma * self.classes_.seen if self.setting_ == "gzsl" else scores
-

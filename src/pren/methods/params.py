@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, get_type_hints
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from pren.errors import PrenError
+from pren.errors import PrenError, suggest
 
 
 @cache
@@ -36,13 +35,6 @@ def validate(method: type, params: Mapping[str, Any]) -> dict[str, Any]:
     except ValidationError as error:
         problems = [_explain(detail, known.model_fields) for detail in error.errors()]
         raise PrenError(" ".join(problems)) from None
-
-
-def suggest(word: str, known: Iterable[str]) -> str:
-    """A sentence that offers the nearest known words, or all of them."""
-    options = sorted(known)
-    near = difflib.get_close_matches(word, options, n=3, cutoff=0.5)
-    return f"Did you mean {' or '.join(near)}?" if near else f"Known are {', '.join(options)}."
 
 
 def _explain(detail: Any, known: Mapping[str, Any]) -> str:

@@ -205,10 +205,8 @@ class PrEN(Method):
         """E_k and Z_k, with the classes in the order of their names."""
         order = self._order()
         signatures, seen = self.classes_.signatures[order], self.classes_.seen[order]
-        if self.subsets == "half":
-            subsets = half_subsets(seen, self.heads, self.seed)
-        else:
-            subsets = all_subsets(seen, self.heads)
+        half = self.subsets == "half"
+        subsets = half_subsets(seen, self.heads, self.seed) if half else all_subsets(seen, self.heads)
         if not self.projection:
             return original(signatures, subsets)
         h = resolve_dim(self.dim, signatures.shape[1])

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from typing import Any
 
-from pren.errors import PrenError
+from pren.errors import PrenError, suggest
 from pren.methods.base import Method
 from pren.methods.eszsl import ESZSL
-from pren.methods.params import suggest, validate
+from pren.methods.params import validate
 from pren.methods.pren import PrEN
 
 

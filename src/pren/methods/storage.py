@@ -20,7 +20,6 @@ from pren.problem import ClassTable
 from pren.version import __version__
 
 MODEL_FILE = "model.safetensors"
-FORMAT = 1
 HEADER = "pren"
 
 
@@ -44,7 +43,7 @@ def save_model(method: Method, folder: Path) -> Path:
     tensors, learned = method._state()
     table = method.classes_
     facts = _Facts(
-        format=FORMAT,
+        format=1,
         version=__version__,
         method=method.name,
         params=method.get_params(),

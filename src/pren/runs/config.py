@@ -9,9 +9,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pren.data import load, recommended_params
-from pren.errors import PrenError
+from pren.errors import PrenError, suggest
 from pren.methods.base import Method
-from pren.methods.params import schema, suggest, validate
+from pren.methods.params import schema, validate
 from pren.methods.registry import create, get_entry
 from pren.problem import Answers, Problem
 
@@ -44,7 +44,7 @@ class RunConfig(BaseModel):
         entry = get_entry(self.method)
         known = schema(entry.method).model_fields
         advice = {key: value for key, value in recommended_params(self.data).items() if key in known}
-        params = validate(entry.method, {**advice, **self.params, **{k: self.params.get(k, v) for k, v in entry.preset.items()}})
+        params = validate(entry.method, {**advice, **entry.preset, **self.params})
         return self.model_copy(update={"params": params})
 
     def load_data(self) -> tuple[Problem, Answers | None]:

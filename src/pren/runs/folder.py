@@ -1,13 +1,13 @@
 """The files of a run.
 
-    config.yaml         what was asked, with every parameter, and a record: versions, hashes, the command
-    history.csv         round, loss, pseudo-labels, how many of them are new
-    timings.csv         seconds per round (apart from the history, which is the same for the same seed)
-    pseudo_labels.csv   the last round's: place in the pool, class
-    predictions.csv     place in the pool, class, score
-    metrics.json        where the answers are known
-    model.safetensors   the model to keep
-    checkpoint/         the last finished round, to resume from
+config.yaml         what was asked, with every parameter, and a record: versions, hashes, the command
+history.csv         round, loss, pseudo-labels, how many of them are new
+timings.csv         seconds per round (apart from the history, which is the same for the same seed)
+pseudo_labels.csv   the last round's: place in the pool, class
+predictions.csv     place in the pool, class, score
+metrics.json        where the answers are known
+model.safetensors   the model to keep
+checkpoint/         the last finished round, to resume from
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ class RunFolder:
         """Start a run in a folder that is new or empty."""
         folder = cls(path)
         if folder.holds_run():
-            raise PrenError(f"{path} already holds a run: continue it with --resume, or choose another folder with --out.")
+            raise PrenError(
+                f"{path} already holds a run: continue it with --resume, or choose another folder with --out."
+            )
         try:
             folder.path.mkdir(parents=True, exist_ok=True)
             if any(folder.path.iterdir()):
@@ -127,9 +129,7 @@ class RunFolder:
         history, _ = _read_state(latest)
         return history
 
-    def save_round(
-        self, method: Method, history: list[dict[str, Any]], timings: list[float], last: Round
-    ) -> None:
+    def save_round(self, method: Method, history: list[dict[str, Any]], timings: list[float], last: Round) -> None:
         """Keep the model, the state of training and the history after a round."""
         checkpoints = self.path / "checkpoint"
         current = checkpoints / f"round-{last.number:04d}"
@@ -155,13 +155,17 @@ class RunFolder:
         link(self.path / "checkpoint" / MODEL_FILE, self.path / MODEL_FILE)
         shutil.rmtree(self.path / "checkpoint")
 
-    def save_results(self, scores: np.ndarray[Any, Any], method: Method, metrics: Metrics | None, facts: dict[str, Any]) -> None:
+    def save_results(
+        self, scores: np.ndarray[Any, Any], method: Method, metrics: Metrics | None, facts: dict[str, Any]
+    ) -> None:
         """Write metrics and predictions; with them the run is finished."""
         if metrics is not None:
             write_json(self.path / "metrics.json", {**facts, **metrics.to_dict()})
         table = method.classes_
         best, values = top_classes(scores, table, candidates_of(method.setting_), 1)
-        rows = ((i, table.names[c], repr(float(s))) for i, (c, s) in enumerate(zip(best[:, 0], values[:, 0], strict=True)))
+        rows = (
+            (i, table.names[c], repr(float(s))) for i, (c, s) in enumerate(zip(best[:, 0], values[:, 0], strict=True))
+        )
         write_csv(self.path / "predictions.csv", ("image", "class", "score"), rows)
 
     def checkpoint(self) -> Checkpoint | None:

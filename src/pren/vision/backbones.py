@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 import torch
 from torch import nn
 
-from pren.errors import PrenError
+from pren.errors import PrenError, suggest
 from pren.seeds import stream
 from pren.vision.small_cnn import MIN_SIDE, SmallCNN, small_cnn
 
@@ -36,8 +35,7 @@ def create_backbone(name: str | None, sample_shape: tuple[int, ...], seed: int) 
         PrenError: If there is no such backbone, or it does not take such inputs.
     """
     if name is not None and name not in BACKBONES:
-        close = get_close_matches(name, BACKBONES) or list_backbones()
-        raise PrenError(f"There is no backbone {name!r}: did you mean {' or '.join(close)}? Features take None.")
+        raise PrenError(f"There is no backbone {name!r}. {suggest(name, BACKBONES)} Features take None.")
     if len(sample_shape) == 1:
         if name is not None:
             raise PrenError(f"Backbone {name!r} takes images, but the inputs are features {sample_shape}: choose None.")

@@ -1,0 +1,38 @@
+"""What several rooms share: a profile for hypothesis, and a problem small enough to fit in a moment."""
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from pren.problem import Problem
+
+settings.register_profile("pren", deadline=None)  # the machine may be busy, and timings are not tested here
+settings.load_profile("pren")
+
+
+@pytest.fixture(scope="session")
+def make_problem():
+    """Build a problem with features or images; its classes do not stand in the order of their names."""
+
+    def build(
+        *, n_seen=4, n_unseen=4, m=6, shape=(5,), per_class=6, pool_per_class=5, setting="zsl", seed=0, order=None
+    ):
+        rng = np.random.default_rng(seed)
+        L = n_seen + n_unseen
+        names = np.array([f"{'zyxwvutsrqponmlkjihgfedcba'[i % 26]}{i}" for i in range(L)])
+        signatures = rng.random((L, m))
+        centres = rng.normal(size=(L, *shape))
+        labels = np.repeat(np.arange(n_seen), per_class)
+        in_pool = np.repeat(np.arange(0 if setting == "gzsl" else n_seen, L), pool_per_class)
+        rng.shuffle(in_pool)
+        train, pool = (
+            (centres[which] + 0.3 * rng.normal(size=(len(which), *shape))).astype(np.float32)
+            for which in (labels, in_pool)
+        )
+        order = np.arange(L) if order is None else order  # of the rows of the class table
+        backbone = "small-cnn" if len(shape) > 1 else None
+        return Problem.from_arrays(
+            train, names[labels], signatures[order], pool, names[order], setting=setting, backbone=backbone
+        )
+
+    return build

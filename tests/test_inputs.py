@@ -1,0 +1,185 @@
+"""Where images and features come from: arrays of any kind, read a few at a time."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pren import inputs as module
+from pren.errors import PrenError
+from pren.inputs import CHUNK, ArrayInputs, Inputs, as_inputs, chunks, to_numpy
+
+
+def matrix(rows=5, columns=3, dtype=np.float32):
+    return np.arange(rows * columns, dtype=dtype).reshape(rows, columns)
+
+
+# --- arrays as inputs
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (5, 1, 2, 4), (0, 3)])
+def test_features_and_images(shape):
+    array = np.random.default_rng(0).random(shape, dtype=np.float32)
+    inputs = ArrayInputs(array)
+    assert isinstance(inputs, Inputs)
+    assert len(inputs) == shape[0]
+    assert inputs.sample_shape == shape[1:]
+    assert np.array_equal(inputs[np.arange(len(inputs))].numpy(), array)
+
+
+def test_rows_come_in_the_order_they_are_asked_for_and_as_often():
+    inputs = ArrayInputs(matrix())
+    assert inputs[np.array([3, 0, 3])].tolist() == [[9, 10, 11], [0, 1, 2], [9, 10, 11]]
+    assert inputs[np.array([], dtype=np.int64)].shape == (0, 3)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.uint8, np.int64, ">f4", np.float32])
+def test_every_kind_of_number_becomes_single_precision(dtype):
+    batch = ArrayInputs(matrix(dtype=dtype))[np.array([1])]
+    assert batch.dtype == torch.float32
+    assert batch.tolist() == [[3, 4, 5]]
+
+
+def test_what_was_read_is_a_copy():
+    array = matrix()
+    batch = ArrayInputs(array)[np.array([0])]
+    batch += 1
+    assert np.array_equal(array, matrix())
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (5, 3, 2), (5, 0), (5, 3, 0, 2), (1, 1, 1, 1, 1)])
+def test_other_shapes_are_refused_by_name(shape):
+    with pytest.raises(PrenError, match=r"pool must be \(N, D\) features or \(N, C, H, W\) images.*shape") as error:
+        ArrayInputs(np.zeros(shape), "pool")
+    assert str(shape) in str(error.value)
+
+
+@pytest.mark.parametrize("array", [np.array([["a", "b"]]), np.array([[True, False]]), np.array([[1j, 2]])])
+def test_other_contents_are_refused_by_name(array):
+    with pytest.raises(PrenError, match=f"pool must hold numbers, not {array.dtype}"):
+        ArrayInputs(array, "pool")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e39])  # 1e39 is more than single precision holds
+@pytest.mark.parametrize("row", [0, 3, CHUNK - 1, CHUNK, CHUNK + 5])
+def test_the_first_bad_row_is_named(bad, row):
+    array = np.zeros((CHUNK + 10, 2))
+    array[[row, CHUNK + 7], 1] = bad
+    with pytest.raises(PrenError, match=rf"pool holds NaN or infinite values, first in row {row}\."):
+        ArrayInputs(array, "pool")
+
+
+def test_a_bad_pixel_is_found_in_its_image():
+    images = np.zeros((4, 1, 3, 3), dtype=np.float32)
+    images[2, 0, 1, 2] = np.nan
+    with pytest.raises(PrenError, match="row 2"):
+        ArrayInputs(images)
+
+
+# --- memory-mapped files
+
+
+@pytest.fixture
+def mapped(tmp_path):
+    path = tmp_path / "array.npy"
+    np.save(path, matrix(40))
+    return np.load(path, mmap_mode="r")
+
+
+def test_a_memory_mapped_file_reads_as_the_array(mapped):
+    inputs, in_memory = ArrayInputs(mapped), ArrayInputs(matrix(40))
+    assert torch.equal(inputs[np.array([39, 2])], in_memory[np.array([39, 2])])
+    assert inputs.digest() == in_memory.digest()
+    inputs[np.array([0])].zero_()  # a copy: the file is read-only
+
+
+def test_a_file_is_never_read_as_a_whole(mapped, monkeypatch):
+    monkeypatch.setattr(module, "CHUNK", 7)
+    read = []
+
+    class Watched(np.memmap):
+        def __getitem__(self, index):
+            part = super().__getitem__(index)
+            read.append(len(part))
+            return np.asarray(part)
+
+    inputs = ArrayInputs(mapped.view(Watched))
+    inputs.digest()
+    inputs[np.array([1, 2])]
+    assert max(read) == 7
+    assert sum(read) == 40 + 40 + 2
+
+
+# --- hashes
+
+
+def test_the_digest_covers_content_shape_and_type():
+    other_value = matrix()
+    other_value[4, 2] += 1
+    arrays = [matrix(), other_value, matrix()[::-1], matrix(3, 5), matrix().reshape(5, 1, 1, 3), matrix(4)]
+    arrays += [matrix(dtype=np.float64), matrix(dtype=np.int32)]
+    assert len({ArrayInputs(array).digest() for array in arrays}) == len(arrays)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 1000])
+def test_the_digest_does_not_depend_on_how_the_array_is_laid_out_or_read(monkeypatch, chunk):
+    digest = ArrayInputs(matrix()).digest()
+    monkeypatch.setattr(module, "CHUNK", chunk)
+    for same in (matrix().copy(order="F"), np.repeat(matrix(), 2, axis=1)[:, ::2]):
+        assert ArrayInputs(same).digest() == digest
+
+
+# --- whatever a user has
+
+
+@pytest.mark.parametrize("convert", [np.asarray, np.ndarray.tolist, torch.from_numpy])
+def test_numpy_torch_and_lists_are_inputs(convert):
+    inputs = as_inputs(convert(matrix()))
+    assert inputs[np.arange(5)].tolist() == matrix().tolist()
+
+
+def test_a_tensor_that_has_gradients_is_read_without():
+    batch = as_inputs(torch.ones(2, 3, requires_grad=True))[np.array([0])]
+    assert not batch.requires_grad
+
+
+def test_a_tensor_in_brain_floating_point_is_read():
+    assert as_inputs(torch.ones(2, 3, dtype=torch.bfloat16))[np.array([0])].tolist() == [[1, 1, 1]]
+
+
+def test_inputs_stay_what_they_are():
+    inputs = ArrayInputs(matrix())
+    assert as_inputs(inputs) is inputs
+
+
+def test_ragged_lists_are_refused_by_name():
+    with pytest.raises(PrenError, match="features is not a regular array"):
+        to_numpy([[1, 2], [3]], "features")
+
+
+@pytest.mark.parametrize("value", [None, [None, 1], [object()]])
+def test_python_objects_are_refused_by_name(value):
+    with pytest.raises(PrenError, match="features holds Python objects"):
+        to_numpy(value, "features")
+
+
+def test_errors_name_the_array():
+    with pytest.raises(PrenError, match=r"^pool holds NaN.*row 1\."):
+        as_inputs([[0.0], [float("nan")]], "pool")
+
+
+# --- walking through
+
+
+@given(rows=st.integers(0, 20), size=st.integers(1, 25))
+def test_chunks_walk_through_everything_in_order(rows, size):
+    parts = list(chunks(ArrayInputs(matrix(rows)), size))
+    assert torch.cat(parts).tolist() == matrix(rows).tolist()
+    assert all(len(part) == size for part in parts[:-1])
+    assert len(parts) == max(1, -(-rows // size))
+
+
+def test_chunks_of_nothing_are_one_empty_chunk():
+    (chunk,) = chunks(ArrayInputs(np.empty((0, 3))), 4)
+    assert chunk.shape == (0, 3)
