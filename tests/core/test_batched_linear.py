@@ -76,11 +76,13 @@ def test_inputs_shared_by_all_heads_collect_the_gradients_of_all(layer):
     assert torch.allclose(x.grad, again.grad)
 
 
-def test_gradients_are_those_of_finite_differences(layer):
-    def outputs(x, bias):
-        return torch.func.functional_call(layer, {"bias": bias}, (x,))
+@pytest.mark.parametrize("relu", [False, True])
+def test_gradients_are_those_of_finite_differences(layer, relu):
+    def outputs(x, weight, bias):
+        return torch.func.functional_call(layer, {"weight": weight, "bias": bias}, (x,))
 
-    assert torch.autograd.gradcheck(outputs, (inputs(), layer.bias))
+    layer.relu = relu
+    assert torch.autograd.gradcheck(outputs, (inputs(), layer.weight, layer.bias))
 
 
 def test_gradients_add_up_over_two_backward_passes(layer):
@@ -166,13 +168,112 @@ def test_two_adam_steps_move_each_head_as_torch_would(layer):
         assert torch.allclose(layer.bias[k, 0], head.bias)
 
 
+# --- with a ReLU
+
+
+@pytest.mark.parametrize("grad", [True, False])
+def test_a_relu_cuts_what_is_negative(layer, grad):
+    with torch.set_grad_enabled(grad):
+        plain = layer(inputs()).detach().clone()
+        layer.relu = True
+        assert torch.equal(layer(inputs()), plain.relu())
+    assert (plain < 0).any()
+
+
+def test_the_gradients_behind_a_relu_are_those_of_each_head(layer):
+    heads = [nn.Sequential(head, nn.ReLU()) for head in one_by_one(layer)]
+    layer.relu = True
+    for seed in range(2):
+        x, again = inputs(seed), inputs(seed)
+        loss_of(layer(x)).backward()
+        backward_one_by_one(heads, again)
+        assert torch.allclose(x.grad, again.grad)
+    assert_gradients_match(layer, [head[0] for head in heads])
+
+
+# --- memory that is used again must not change under anybody's hands
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_gradients_that_are_kept_do_not_change(layer, relu):
+    layer.relu = relu
+    x = inputs(0)
+    loss_of(layer(x)).backward()
+    kept = [layer.weight.grad, layer.bias.grad[0], x.grad[1]]  # views count too
+    before = [gradient.clone() for gradient in kept]
+    for seed in range(1, 4):
+        layer.zero_grad()
+        loss_of(layer(inputs(seed))).backward()
+    assert all(torch.equal(gradient, same) for gradient, same in zip(kept, before, strict=True))
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_outputs_that_are_kept_do_not_change(layer, relu):
+    layer.relu = relu
+    kept, graph = layer(inputs(0)).detach()[0], layer(inputs(1)).sum()
+    before = kept.clone()
+    loss_of(layer(inputs(2))).backward()
+    graph.backward()
+    layer(inputs(3))
+    assert torch.equal(kept, before)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_graphs_that_live_at_the_same_time_keep_apart(layer, relu):
+    heads = one_by_one(layer)
+    heads = [nn.Sequential(head, nn.ReLU()) for head in heads] if relu else heads
+    layer.relu = relu
+    x, again = [inputs(0), inputs(1)], [inputs(0), inputs(1)]
+    losses = [loss_of(layer(each)) for each in x]
+    for number in (1, 0, 1):  # the second graph is used twice
+        losses[number].backward(retain_graph=True)
+        backward_one_by_one(heads, again[number])
+    assert_gradients_match(layer, [head[0] for head in heads] if relu else heads)
+    for ours, theirs in zip(x, again, strict=True):
+        assert torch.allclose(ours.grad, theirs.grad)
+
+
+def test_batches_of_different_sizes(layer):
+    heads = one_by_one(layer)
+    for images in (7, 3, 0, 5):
+        x, again = inputs()[:, :images].detach().requires_grad_(), inputs()[:, :images].detach().requires_grad_()
+        loss_of(layer(x)).backward()
+        backward_one_by_one(heads, again)
+        assert torch.allclose(x.grad, again.grad)
+    assert_gradients_match(layer, heads)
+
+
+def test_the_precision_may_change(layer):
+    loss_of(layer(inputs())).backward()
+    layer.zero_grad()
+    layer.float()
+    loss_of(layer(inputs().float())).backward()
+    assert layer.weight.grad.dtype == torch.float32
+
+
+def test_the_memory_of_a_step_serves_the_next(layer):
+    places = set()
+    for seed in range(4):
+        layer.zero_grad()
+        outputs = layer(inputs(seed))
+        loss_of(outputs).backward()
+        places.add((outputs.data_ptr(), layer.weight.grad.data_ptr()))
+        del outputs
+    assert len(places) == 1
+
+
 def test_a_copy_has_gradients_of_its_own(layer):
     loss_of(layer(inputs(0))).backward()
     other = copy.deepcopy(layer)
     expected = layer.weight.grad.clone()
-    other.zero_grad()
-    loss_of(other(inputs(1))).backward()
+    for seed in range(2):
+        other.zero_grad()
+        loss_of(other(inputs(seed))).backward()
     assert torch.equal(layer.weight.grad, expected)
+    assert not torch.equal(other.weight.grad, expected)
+
+
+# --- the weights
 
 
 def test_weights_start_as_torchs_do():

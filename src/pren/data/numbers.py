@@ -52,9 +52,9 @@ class Shift:
         noise: Standard deviation of Gaussian noise; white is 1.
     """
 
-    slant: float = 0.4
+    slant: float = 0.6
     blur: float = 0.5
-    noise: float = 0.06
+    noise: float = 0.12
 
     def __post_init__(self) -> None:
         if not all(math.isfinite(value) for value in (self.slant, self.blur, self.noise)):

@@ -47,14 +47,14 @@ DATASETS: dict[str, Dataset] = {
             summary="The numbers 00 to 99 in real handwritten digits; embedded, nothing to download.",
             load=load_numbers,
             splits=SPLITS,
-            params={"dim": 10},
+            params={"dim": 10, "hidden": (128, 128)},
         ),
         Dataset(
             name="numbers-features",
             summary="The same as flat pixels, for quick trials of methods that take features.",
             load=partial(load_numbers, form="features"),
             splits=SPLITS,
-            params={"dim": 10},
+            params={"dim": 10, "hidden": (128, 128)},
         ),
     )
 }

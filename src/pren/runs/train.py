@@ -104,7 +104,7 @@ def evaluate_run(folder: RunFolder) -> dict[str, Any]:
 def _reopen(out: str | Path, config: RunConfig, hashes: dict[str, str]) -> RunFolder:
     folder = RunFolder.open(out)
     recorded = folder.config()
-    different = recorded.difference(config)
+    different = recorded.resolved().difference(config)
     if different:
         raise PrenError(
             f"{out} holds another run, so it cannot be resumed like this (there, here): {'; '.join(different)}."

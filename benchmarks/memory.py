@@ -1,0 +1,75 @@
+"""Peak memory of a prediction: it must not grow with the pool beyond the inputs and the scores themselves.
+
+Each pool size runs in a process of its own: ``python -m benchmarks.memory IMAGES`` prints what it took, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from lightning_fabric import Fabric
+from torch import nn
+
+from benchmarks.ensembles import Size, batched
+from benchmarks.tables import Table
+from benchmarks.timing import Settings
+from pren.core.ensemble import Network
+from pren.core.progressive import predict
+from pren.inputs import ArrayInputs
+
+MB = 1e6
+
+
+def run(settings: Settings) -> list[Table]:
+    """One table."""
+    size, pools = Size(features=1280), [2000, 20_000]
+    if settings.quick:
+        size, pools = Size(4, 16, (8, 8), 6, 10), [300, 600]
+    table = Table(
+        f"Peak memory (RSS) of scoring a pool, K={size.heads}, d={size.features}, {size.classes} classes",
+        ["images", "peak MB", "of it inputs MB", "of it scores MB", "everything else MB"],
+    )
+    rest = []
+    for images in pools:
+        command = [sys.executable, "-m", "benchmarks.memory", str(images), json.dumps(asdict(size))]
+        root = Path(__file__).parents[1]
+        taken = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=root).stdout)
+        rest.append(taken["peak"] - taken["inputs"] - taken["scores"])
+        figures = [taken["peak"], taken["inputs"], taken["scores"], rest[-1]]
+        table.rows.append((f"{images:,}", *(f"{figure / MB:.0f}" for figure in figures)))
+    growth, scores = rest[-1] - rest[0], images * size.classes * 8
+    table.notes.append(
+        f"Each pool in a process of its own. From the first to the last row, everything else grows by "
+        f"{growth / MB:.0f} MB ({growth / scores:.1f} times the last row's scores)."
+    )
+    return [table]
+
+
+def peak_rss() -> int:
+    """The most bytes that this process held.
+
+    Linux hands a parent's `ru_maxrss` down to its child; VmHWM begins anew.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        return next(int(line.split()[1]) * 1024 for line in status.read_text().splitlines() if "VmHWM" in line)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _predict(images: int, size: Size) -> dict[str, int]:
+    """Score a pool in this process, and say what it took."""
+    network = Network(nn.Identity(), batched(size))
+    features = np.random.default_rng(0).standard_normal((images, size.features), dtype=np.float32)
+    scores = predict(Fabric(accelerator="cpu", devices=1), network, ArrayInputs(features))
+    return {"peak": peak_rss(), "inputs": features.nbytes, "scores": scores.nbytes}
+
+
+if __name__ == "__main__":
+    print(json.dumps(_predict(int(sys.argv[1]), Size(**json.loads(sys.argv[2])))))

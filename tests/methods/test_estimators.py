@@ -1,0 +1,390 @@
+"""scikit-learn's conventions, and what every method promises about scores, seeds and order."""
+
+import inspect
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+from pren.core.progressive import Round
+from pren.errors import PrenError
+from pren.inputs import ArrayInputs
+from pren.methods.eszsl import ESZSL
+from pren.methods.pren import PrEN
+from pren.problem import Problem
+
+DEFAULTS = {
+    PrEN: {
+        "heads": 50,
+        "dim": None,
+        "rounds": 20,
+        "initial_batches": 100,
+        "batches": 100,
+        "batch_size": 64,
+        "lr": 1e-3,
+        "backbone_lr": None,
+        "hidden": (512, 512),
+        "rho": 0.25,
+        "n_max": 20,
+        "output_relu": True,
+        "completion": "null",
+        "projection": True,
+        "subsets": "half",
+        "gzsl_rule": "literal",
+        "gamma": 0.0,
+        "first_rounds": 5,
+        "backbone": None,
+        "frozen": False,
+        "accelerator": "auto",
+        "seed": 0,
+    },
+    ESZSL: {"feature_reg": 1.0, "signature_reg": 1.0, "gamma": 0.0},
+}
+
+
+@pytest.fixture(params=[PrEN, ESZSL])
+def kind(request):
+    return request.param
+
+
+def fresh(kind, small, **params):
+    return small(**params) if kind is PrEN else ESZSL(**params)
+
+
+class TestConventions:
+    def test_the_defaults_are_the_papers(self, kind):
+        assert kind().get_params() == DEFAULTS[kind]
+        assert {name: p.default for name, p in inspect.signature(kind).parameters.items()} == DEFAULTS[kind]
+
+    def test_the_constructor_only_stores_what_it_is_given(self, kind):
+        given = {name: object() for name in DEFAULTS[kind]}
+        made = kind(**given)
+        assert vars(made) == given
+
+    def test_clone_copies_the_parameters_and_nothing_learned(self, kind, small, make_problem):
+        params = {"gamma": 0.125} if kind is ESZSL else {"gamma": 0.125, "hidden": (7,)}
+        model = fresh(kind, small, **params).fit(make_problem())
+        copy = clone(model)
+        assert type(copy) is kind
+        assert copy.get_params() == model.get_params()
+        assert copy.gamma == 0.125
+        assert not [name for name in vars(copy) if name.endswith("_")]
+        with pytest.raises(PrenError, match="not fitted"):
+            copy.scores(np.zeros((1, 5), dtype=np.float32))
+
+    def test_set_params_takes_effect_in_the_next_fit(self, small, make_problem):
+        problem = make_problem()
+        one = small(heads=2).set_params(heads=3).fit(problem)
+        assert one.heads == 3
+        assert np.array_equal(one.scores(problem.pool), small(heads=3).fit(problem).scores(problem.pool))
+
+    def test_set_params_knows_no_other_names(self, kind):
+        with pytest.raises(ValueError, match="rownds"):
+            kind().set_params(rownds=3)
+
+    def test_fit_returns_the_method_itself(self, kind, small, make_problem):
+        model = fresh(kind, small)
+        assert model.fit(make_problem()) is model
+
+    def test_fit_takes_nothing_but_a_problem(self, kind):
+        assert list(inspect.signature(kind.fit).parameters) == ["self", "problem"]
+
+    def test_fit_checks_the_parameters_that_the_constructor_only_stored(self, make_problem):
+        with pytest.raises(PrenError, match=r"heads=-3.*greater than or equal to 1"):
+            PrEN(heads=-3).fit(make_problem())
+        with pytest.raises(PrenError, match=r"feature_reg=0"):
+            ESZSL(feature_reg=0).fit(make_problem())
+
+    def test_numpy_numbers_are_parameters_too(self, small, make_problem):
+        problem = make_problem()
+        model = small(heads=np.int64(4), lr=np.float64(1e-2)).fit(problem)
+        assert np.array_equal(model.scores(problem.pool), small().fit(problem).scores(problem.pool))
+
+    def test_what_was_learned_ends_in_an_underscore(self, fitted):
+        model, problem = fitted
+        assert model.classes_ is problem.classes
+        assert model.setting_ == problem.setting
+        assert model.sample_shape_ == problem.train.sample_shape
+
+    def test_a_second_fit_starts_over(self, kind, small, make_problem):
+        first, second = make_problem(seed=1), make_problem(seed=2, n_unseen=3)
+        again = fresh(kind, small).fit(first).fit(second)
+        assert np.array_equal(again.scores(second.pool), fresh(kind, small).fit(second).scores(second.pool))
+
+    @pytest.mark.parametrize("shape", [(5,), (1, 8, 12)], ids=["features", "images"])
+    def test_fitting_leaves_the_global_generators_alone(self, kind, small, make_problem, shape):
+        problem = make_problem(shape=shape)
+        before = torch.get_rng_state(), np.random.get_state(), torch.get_num_threads()  # noqa: NPY002
+        fresh(kind, small).fit(problem).scores(problem.pool)
+        after = torch.get_rng_state(), np.random.get_state(), torch.get_num_threads()  # noqa: NPY002
+        assert torch.equal(before[0], after[0])
+        assert np.array_equal(before[1][1], after[1][1])
+        assert before[2] == after[2]
+
+
+class TestScores:
+    def test_one_column_per_class_and_one_row_per_input(self, fitted):
+        model, problem = fitted
+        scores = model.scores(problem.pool)
+        assert scores.shape == (len(problem.pool), len(problem.classes))
+        assert scores.dtype == np.float64
+        assert np.isfinite(scores).all()
+
+    def test_arrays_tensors_lists_and_inputs_are_all_the_same(self, fitted, whole):
+        model, problem = fitted
+        array = whole(problem.pool)
+        expected = model.scores(problem.pool)
+        for form in (array, torch.from_numpy(array), array.tolist(), ArrayInputs(array)):
+            assert np.array_equal(model.scores(form), expected)
+
+    def test_scoring_twice_gives_the_same(self, fitted):
+        model, problem = fitted
+        assert np.array_equal(model.scores(problem.train), model.scores(problem.train))
+
+    def test_no_inputs_at_all_have_no_scores(self, fitted):
+        model, problem = fitted
+        empty = np.empty((0, *problem.pool.sample_shape), dtype=np.float32)
+        assert model.scores(empty).shape == (0, len(problem.classes))
+        assert model.predict(empty).shape == (0,)
+
+    def test_predict_takes_the_best_candidate(self, fitted):
+        model, problem = fitted
+        scores = model.scores(problem.pool)
+        rows = {
+            "all": range(len(problem.classes)),
+            "seen": [row for row, seen in enumerate(problem.classes.seen) if seen],
+            "unseen": [row for row, seen in enumerate(problem.classes.seen) if not seen],
+        }
+        for among, candidates in rows.items():
+            expected = [max(candidates, key=lambda c, i=i: scores[i, c]) for i in range(len(scores))]
+            assert model.predict(problem.pool, among=among).tolist() == expected
+
+    def test_the_candidates_are_by_default_those_of_the_setting(self, fitted):
+        model, problem = fitted
+        among = "unseen" if problem.setting == "zsl" else "all"
+        assert np.array_equal(model.predict(problem.pool), model.predict(problem.pool, among=among))
+
+    def test_among_is_one_of_three_words(self, fitted):
+        model, problem = fitted
+        with pytest.raises(PrenError, match=r"among must be one of unseen, seen, all, not 'novel'"):
+            model.predict(problem.pool, among="novel")
+
+    def test_another_shape_is_refused(self, fitted):
+        model, problem = fitted
+        shape = problem.pool.sample_shape
+        wrong = np.zeros((2, *shape[:-1], shape[-1] + 1), dtype=np.float32)
+        with pytest.raises(PrenError, match="takes inputs of shape") as error:
+            model.scores(wrong)
+        assert str(shape) in str(error.value)
+        assert str(wrong.shape[1:]) in str(error.value)
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_inputs_that_are_no_numbers_are_refused(self, fitted, whole, bad):
+        model, problem = fitted
+        array = whole(problem.pool).copy()
+        array[3].flat[-1] = bad
+        with pytest.raises(PrenError, match="NaN or infinite values, first in row 3"):
+            model.scores(array)
+
+    def test_gamma_is_taken_off_the_seen_classes_in_gzsl_only(self, kind, small, make_problem):
+        for setting in ("zsl", "gzsl"):
+            problem = make_problem(setting=setting)
+            plain, less = (
+                fresh(kind, small, gamma=gamma, **({"rounds": 0} if kind is PrEN else {})).fit(problem)
+                for gamma in (0.0, 0.5)
+            )
+            expected = 0.5 * problem.classes.seen if setting == "gzsl" else 0.0 * problem.classes.seen
+            difference = plain.scores(problem.pool) - less.scores(problem.pool)
+            assert np.allclose(difference, expected, atol=1e-12)
+
+
+class TestNotFitted:
+    def test_scores_and_predict_say_what_to_do(self, kind):
+        for call in (kind().scores, kind().predict):
+            with pytest.raises(PrenError, match=rf"{kind.__name__} is not fitted yet: call fit"):
+                call(np.zeros((2, 5), dtype=np.float32))
+
+    def test_an_unfitted_method_is_not_saved(self, kind, tmp_path):
+        with pytest.raises(PrenError, match="not fitted"):
+            kind().save(tmp_path / "model")
+        assert not (tmp_path / "model").exists()
+
+    def test_a_failed_fit_does_not_count_as_fitted(self, small, make_problem):
+        problem = make_problem(m=6)
+        model = small(dim=6)
+        with pytest.raises(PrenError, match="dim=6 must be less"):
+            model.fit(problem)
+        with pytest.raises(PrenError, match="not fitted"):
+            model.scores(problem.pool)
+
+    def test_a_failed_fit_does_not_mix_two_problems(self, small, make_problem):
+        first, second = make_problem(n_unseen=3), make_problem(n_unseen=4)
+        model = small().fit(first)
+        model.set_params(dim=6)
+        with pytest.raises(PrenError, match="dim=6 must be less"):
+            model.fit(second)
+        try:  # either the old model as it was, or none
+            scores = model.scores(first.pool)
+        except PrenError:
+            return
+        assert scores.shape[1] == len(model.classes_)
+
+
+class TestSeeds:
+    def test_the_same_seed_gives_the_same_bits(self, kind, small, make_problem):
+        for shape in ((5,), (1, 8, 12)):
+            problem = make_problem(shape=shape, setting="gzsl")
+            one, two = (fresh(kind, small).fit(problem) for _ in range(2))
+            assert np.array_equal(one.scores(problem.pool), two.scores(problem.pool))
+            (first, _), (second, _) = one._state(), two._state()
+            assert first.keys() == second.keys()
+            assert all(torch.equal(first[key], second[key]) for key in first)
+
+    def test_another_seed_gives_another_model(self, small, make_problem):
+        problem = make_problem()
+        one, two = (small(seed=seed).fit(problem).scores(problem.pool) for seed in (0, 1))
+        assert not np.array_equal(one, two)
+
+    def test_global_seeds_do_not_matter(self, small, make_problem):
+        problem = make_problem(shape=(1, 8, 12))
+        expected = small().fit(problem).scores(problem.pool)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(99)
+            assert np.array_equal(small().fit(problem).scores(problem.pool), expected)
+
+
+class TestOrder:
+    @pytest.mark.parametrize("setting", ["zsl", "gzsl"])
+    @pytest.mark.parametrize("shape", [(5,), (1, 8, 12)], ids=["features", "images"])
+    def test_prens_scores_move_with_the_classes(self, small, make_problem, setting, shape):
+        order = np.random.default_rng(7).permutation(8)
+        one, two = (make_problem(setting=setting, shape=shape, order=o) for o in (np.arange(8), order))
+        assert two.classes.names == tuple(one.classes.names[row] for row in order)
+        first, second = small(first_rounds=1).fit(one), small(first_rounds=1).fit(two)
+        assert np.array_equal(second.scores(two.pool), first.scores(one.pool)[:, order])
+        assert np.array_equal(order[second.predict(two.pool)], first.predict(one.pool))
+
+    def test_eszsls_scores_move_with_the_classes_up_to_round_off(self, make_problem):
+        order = np.random.default_rng(7).permutation(8)
+        one, two = make_problem(), make_problem(order=order)
+        first, second = ESZSL().fit(one), ESZSL().fit(two)
+        assert np.allclose(second.scores(two.pool), first.scores(one.pool)[:, order], rtol=1e-9, atol=1e-12)
+
+    @pytest.mark.parametrize("setting", ["zsl", "gzsl"])
+    def test_pseudo_labels_are_rows_of_the_callers_class_table(self, small, make_problem, setting):
+        order = np.random.default_rng(7).permutation(8)
+        one, two = make_problem(setting=setting), make_problem(setting=setting, order=order)
+        for before, after in zip(small(first_rounds=1).fit_rounds(one), small(first_rounds=1).fit_rounds(two), strict=True):
+            assert np.array_equal(before.pseudo.images, after.pseudo.images)
+            assert np.array_equal(before.pseudo.labels, order[after.pseudo.labels])
+
+    @pytest.mark.parametrize("setting", ["zsl", "gzsl"])
+    def test_the_first_pseudo_labels_do_not_depend_on_the_order_of_the_pool(self, small, make_problem, whole, setting):
+        problem = make_problem(setting=setting, pool_per_class=8)
+        order = np.random.default_rng(3).permutation(len(problem.pool))
+        shuffled = Problem(
+            problem.train, problem.labels, ArrayInputs(whole(problem.pool)[order]), problem.classes, setting
+        )
+        plain, moved = (list(small().fit_rounds(p))[1] for p in (problem, shuffled))
+        assert np.array_equal(order[moved.pseudo.images], plain.pseudo.images)
+        assert np.array_equal(moved.pseudo.labels, plain.pseudo.labels)
+
+    def test_no_round_depends_on_the_order_of_the_pool(self, small, make_problem, whole):
+        problem = make_problem(pool_per_class=8)
+        order = np.random.default_rng(3).permutation(len(problem.pool))
+        shuffled = Problem(problem.train, problem.labels, ArrayInputs(whole(problem.pool)[order]), problem.classes)
+        plain, moved = (small(rounds=4).fit(p) for p in (problem, shuffled))
+        assert np.array_equal(moved.scores(shuffled.pool), plain.scores(problem.pool)[order])
+
+
+class TestRounds:
+    def test_a_round_for_the_labelled_images_and_one_for_each_after(self, small, make_problem):
+        problem = make_problem()
+        rounds = list(small(rounds=3).fit_rounds(problem))
+        assert all(isinstance(done, Round) for done in rounds)
+        assert [done.number for done in rounds] == [0, 1, 2, 3]
+        assert len(rounds[0].pseudo) == 0
+        for done in rounds[1:]:
+            assert 1 <= len(done.pseudo)
+            assert len(set(done.pseudo.images.tolist())) == len(done.pseudo)
+            assert not problem.classes.seen[done.pseudo.labels].any()
+
+    def test_no_rounds_leave_the_training_on_labelled_images(self, small, make_problem):
+        problem = make_problem()
+        model = small(rounds=0)
+        assert [done.number for done in model.fit_rounds(problem)] == [0]
+        partial = small(rounds=2)
+        next(iter(partial.fit_rounds(problem)))
+        assert np.array_equal(model.scores(problem.pool), partial.scores(problem.pool))
+
+    def test_rho_and_n_max_bound_the_pseudo_labels_of_a_class(self, small, make_problem):
+        problem = make_problem(per_class=8, pool_per_class=20)
+
+        def most(**params):
+            return max(
+                int(np.bincount(done.pseudo.labels).max())
+                for done in list(small(rounds=2, **params).fit_rounds(problem))[1:]
+            )
+
+        assert most(rho=0.5, n_max=20) == 4
+        assert most(rho=0.5, n_max=3) == 3
+        assert most(rho=0.0) == 1
+
+    def test_seen_classes_get_pseudo_labels_after_the_first_rounds_of_gzsl(self, small, make_problem):
+        problem = make_problem(setting="gzsl", pool_per_class=8)
+        rounds = list(small(rounds=4, first_rounds=2, gamma=-100.0).fit_rounds(problem))
+        seen = [problem.classes.seen[done.pseudo.labels].any() for done in rounds[1:]]
+        assert seen == [False, False, True, True]
+
+    def test_a_one_shot_method_has_no_rounds(self, make_problem):
+        problem = make_problem()
+        model = ESZSL()
+        assert list(model.fit_rounds(problem)) == []
+        assert np.array_equal(model.scores(problem.pool), ESZSL().fit(problem).scores(problem.pool))
+        assert model.training_state() == {}
+        with pytest.raises(PrenError, match="nothing to resume"):
+            list(model.fit_rounds(problem, {}))
+
+    def test_eszsl_does_not_look_at_the_pool(self, make_problem):
+        problem = make_problem()
+        other = Problem(problem.train, problem.labels, ArrayInputs(np.full((3, 5), 7.0)), problem.classes)
+        assert np.array_equal(ESZSL().fit(problem).weights_, ESZSL().fit(other).weights_)
+
+
+class TestBackbones:
+    def test_images_train_the_backbone_unless_it_is_frozen(self, small, make_problem):
+        problem = make_problem(shape=(1, 8, 12))
+
+        def backbone(**params):
+            state, facts = small(**params).fit(problem)._state()
+            assert facts == {"backbone": "small-cnn"}
+            return {key: value for key, value in state.items() if key.startswith("backbone.")}
+
+        untrained = backbone(rounds=0, initial_batches=0)
+        assert untrained
+        assert all(torch.equal(value, untrained[key]) for key, value in backbone(frozen=True).items())
+        assert not all(torch.equal(value, untrained[key]) for key, value in backbone().items())
+
+    def test_a_frozen_backbone_is_what_a_learning_rate_of_nothing_would_leave(self, small, make_problem):
+        problem = make_problem(shape=(1, 8, 12))
+        frozen = small(frozen=True).fit(problem)
+        slow = small(backbone_lr=1e-30).fit(problem)
+        assert np.allclose(frozen.scores(problem.pool), slow.scores(problem.pool), atol=1e-5)
+
+    def test_the_backbones_learning_rate_is_its_own(self, small, make_problem):
+        problem = make_problem(shape=(1, 8, 12))
+        default, same, other = (small(backbone_lr=lr).fit(problem).scores(problem.pool) for lr in (None, 1e-2, 1e-3))
+        assert np.array_equal(default, same)
+        assert not np.array_equal(default, other)
+
+    def test_images_need_a_backbone_and_features_take_none(self, small, make_problem):
+        images = make_problem(shape=(1, 8, 12))
+        bare = Problem(images.train, images.labels, images.pool, images.classes)
+        with pytest.raises(PrenError, match=r"choose a backbone, one of .*small-cnn"):
+            small().fit(bare)
+        assert small(backbone="small-cnn").fit(bare).backbone_ == "small-cnn"
+        with pytest.raises(PrenError, match="takes images"):
+            small(backbone="small-cnn").fit(make_problem())
+        with pytest.raises(PrenError, match="Did you mean small-cnn"):
+            small(backbone="smal-cnn").fit(images)

@@ -1,0 +1,178 @@
+"""Parameters by name, and methods by name."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pren.errors import PrenError
+from pren.methods.eszsl import ESZSL
+from pren.methods.params import schema, validate
+from pren.methods.pren import PrEN
+from pren.methods.registry import METHODS, create, get_entry, list_methods
+
+
+class TestValidate:
+    def test_what_is_left_out_has_its_default(self):
+        assert validate(PrEN, {}) == PrEN().get_params()
+        assert validate(ESZSL, {"gamma": 2}) == {"feature_reg": 1.0, "signature_reg": 1.0, "gamma": 2.0}
+
+    def test_values_come_in_their_declared_types(self):
+        params = validate(PrEN, {"hidden": [3, 4], "lr": 1, "gamma": np.float32(0.5), "heads": np.int32(7)})
+        assert params["hidden"] == (3, 4)
+        assert type(params["lr"]) is float
+        assert type(params["gamma"]) is float
+        assert type(params["heads"]) is int
+
+    def test_numbers_that_yaml_reads_as_text_are_numbers(self):
+        assert validate(PrEN, {"lr": "1e-3"})["lr"] == 1e-3
+
+    @pytest.mark.parametrize(
+        ("method", "params", "message"),
+        [
+            (PrEN, {"haeds": 3}, r"Unknown parameter 'haeds'\. Did you mean .*heads"),
+            (PrEN, {"hiden": [3]}, r"Unknown parameter 'hiden'\. Did you mean hidden"),
+            (PrEN, {"zzzzzz": 3}, r"Unknown parameter 'zzzzzz'\. Known are accelerator, backbone, "),
+            (ESZSL, {"heads": 3}, r"Unknown parameter 'heads'\. Known are feature_reg, gamma, signature_reg\."),
+            (PrEN, {"heads": "many"}, r"heads='many'.*integer"),
+            (PrEN, {"heads": 2.5}, r"heads=2\.5.*integer"),
+            (PrEN, {"heads": [2]}, r"heads=\[2\].*integer"),
+            (PrEN, {"heads": None}, r"heads=None.*integer"),
+            (PrEN, {"heads": 0}, r"heads=0.*greater than or equal to 1"),
+            (PrEN, {"dim": 0}, r"dim=0.*greater than or equal to 1"),
+            (PrEN, {"rounds": -1}, r"rounds=-1.*greater than or equal to 0"),
+            (PrEN, {"initial_batches": -1}, r"initial_batches=-1"),
+            (PrEN, {"batches": -1}, r"batches=-1"),
+            (PrEN, {"batch_size": 0}, r"batch_size=0"),
+            (PrEN, {"lr": 0}, r"lr=0.*greater than 0"),
+            (PrEN, {"lr": -1e-3}, r"lr=-0\.001.*greater than 0"),
+            (PrEN, {"backbone_lr": 0.0}, r"backbone_lr=0\.0.*greater than 0"),
+            (PrEN, {"hidden": 512}, r"hidden=512.*tuple"),
+            (PrEN, {"hidden": [512, 0]}, r"hidden\.1=0.*greater than or equal to 1"),
+            (PrEN, {"rho": 1.5}, r"rho=1\.5.*less than or equal to 1"),
+            (PrEN, {"rho": -0.1}, r"rho=-0\.1.*greater than or equal to 0"),
+            (PrEN, {"n_max": 0}, r"n_max=0"),
+            (PrEN, {"output_relu": "perhaps"}, r"output_relu='perhaps'.*boolean"),
+            (PrEN, {"completion": "nul"}, r"completion='nul'.*'null', 'lapack', 'complement' or 'none'"),
+            (PrEN, {"subsets": "most"}, r"subsets='most'.*'half' or 'all'"),
+            (PrEN, {"gzsl_rule": "best"}, r"gzsl_rule='best'.*'literal' or 'probability'"),
+            (PrEN, {"accelerator": "abacus"}, r"accelerator='abacus'.*'auto', 'cpu', 'cuda' or 'mps'"),
+            (PrEN, {"first_rounds": -1}, r"first_rounds=-1"),
+            (PrEN, {"seed": -1}, r"seed=-1"),
+            (PrEN, {"gamma": "warm"}, r"gamma='warm'.*number"),
+            (ESZSL, {"feature_reg": 0}, r"feature_reg=0.*greater than 0"),
+            (ESZSL, {"signature_reg": -1}, r"signature_reg=-1.*greater than 0"),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, method, params, message):
+        with pytest.raises(PrenError, match=message):
+            validate(method, params)
+
+    @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+    @pytest.mark.parametrize(
+        ("method", "name"),
+        [(PrEN, "lr"), (PrEN, "backbone_lr"), (PrEN, "rho"), (PrEN, "gamma"), (ESZSL, "gamma"), (ESZSL, "feature_reg")],
+    )
+    def test_numbers_must_be_finite(self, method, name, value):
+        with pytest.raises(PrenError, match=name):
+            validate(method, {name: value})
+
+    def test_every_mistake_is_named_at_once(self):
+        with pytest.raises(PrenError) as error:
+            validate(PrEN, {"heads": 0, "lr": "fast", "rownds": 3})
+        for part in ("heads=0", "lr='fast'", "'rownds'", "Did you mean rounds"):
+            assert part in str(error.value)
+
+    def test_the_message_is_one_line(self):
+        with pytest.raises(PrenError) as error:
+            validate(PrEN, {"heads": 0, "lr": "fast", "rownds": 3})
+        assert "\n" not in str(error.value)
+        assert "pydantic" not in str(error.value)
+
+    def test_the_schema_has_the_constructors_names(self):
+        for method in (PrEN, ESZSL):
+            assert set(schema(method).model_fields) == set(method().get_params())
+
+
+class TestRegistry:
+    def test_there_are_pren_its_variants_and_a_baseline(self):
+        assert list(METHODS) == ["pren", "pren-no-projection", "progressive", "eszsl"]
+        for name, entry in METHODS.items():
+            assert entry.name == name
+            assert entry.title
+            assert entry.summary
+            assert "\n" not in entry.summary
+
+    def test_the_variants_are_parameters(self):
+        ours = PrEN().get_params()
+        assert create("pren").get_params() == ours
+        assert create("pren-no-projection").get_params() == {**ours, "projection": False}
+        assert create("progressive").get_params() == {**ours, "heads": 1, "projection": False, "subsets": "all"}
+        assert type(create("eszsl")) is ESZSL
+
+    @pytest.mark.parametrize(
+        ("name", "params"),
+        [
+            ("progressive", {"heads": 2}),
+            ("progressive", {"projection": True}),
+            ("progressive", {"subsets": "half"}),
+            ("pren-no-projection", {"projection": True}),
+        ],
+    )
+    def test_a_variant_cannot_be_made_another_method(self, name, params):
+        (key,) = params
+        with pytest.raises(PrenError, match=rf"{name} means {key}="):
+            create(name, **params)
+
+    def test_a_variant_takes_the_parameters_that_are_its_own_anyway(self):
+        assert create("progressive", heads=1, seed=5).seed == 5
+        assert create("pren-no-projection", projection=False, heads=3).heads == 3
+
+    def test_parameters_are_checked(self):
+        with pytest.raises(PrenError, match="Did you mean .*heads"):
+            create("pren", haeds=3)
+        with pytest.raises(PrenError, match="heads=0"):
+            create("pren", heads=0)
+        with pytest.raises(PrenError, match="Unknown parameter 'seed'"):
+            create("eszsl", seed=3)
+
+    @pytest.mark.parametrize(("name", "near"), [("Pren", "pren"), ("progresive", "progressive"), ("ezsl", "eszsl")])
+    def test_an_unknown_name_gets_the_nearest_ones(self, name, near):
+        for call in (get_entry, create):
+            with pytest.raises(PrenError, match=rf"Unknown method '{name}'\. Did you mean .*{near}"):
+                call(name)
+
+    def test_a_name_like_no_other_gets_all_of_them(self):
+        with pytest.raises(PrenError, match=r"Known are eszsl, pren, pren-no-projection, progressive\."):
+            create("qqq")
+
+    @pytest.mark.parametrize(
+        ("pattern", "names"),
+        [
+            ("*", ["pren", "pren-no-projection", "progressive", "eszsl"]),
+            ("pren*", ["pren", "pren-no-projection"]),
+            ("pren", ["pren"]),
+            ("?szsl", ["eszsl"]),
+            ("x*", []),
+        ],
+    )
+    def test_names_are_listed_by_pattern(self, pattern, names):
+        assert [entry.name for entry in list_methods(pattern)] == names
+
+    def test_variants_fit_what_they_say(self, make_problem):
+        problem = make_problem()
+        size = {"rounds": 1, "initial_batches": 3, "batches": 2, "batch_size": 8, "hidden": (6,)}
+        one = create("progressive", **size).fit(problem)
+        assert one.network_.ensemble.embeddings.shape == (1, 6, 8)
+        assert one.network_.ensemble.subsets.sum() == 4  # every unseen class
+        several = create("pren-no-projection", heads=3, **size).fit(problem)
+        assert several.network_.ensemble.embeddings.shape == (3, 6, 8)
+        assert several.network_.ensemble.subsets.sum(dim=1).tolist() == [2, 2, 2]
+        projected = create("pren", heads=3, dim=2, **size).fit(problem)
+        assert projected.network_.ensemble.embeddings.shape == (3, 2, 8)
+
+    def test_the_default_dim_is_one_less_than_the_attributes_up_to_70(self, make_problem):
+        size = {"heads": 2, "rounds": 0, "initial_batches": 1, "batch_size": 2, "hidden": (3,)}
+        for m, h in ((6, 5), (71, 70), (90, 70)):
+            model = create("pren", **size).fit(make_problem(m=m))
+            assert model.network_.ensemble.embeddings.shape == (2, h, 8)

@@ -1,0 +1,142 @@
+"""Configurations: one schema for YAML files, the command line and Python."""
+
+import pytest
+
+from pren.errors import PrenError
+from pren.methods.eszsl import ESZSL
+from pren.methods.pren import PrEN
+from pren.runs.config import RunConfig, parse_config, read_yaml
+
+
+class TestResolved:
+    def test_every_parameter_is_written_out(self):
+        assert RunConfig(data="my.npz").resolved().params == PrEN().get_params()
+        assert RunConfig(data="my.npz", method="eszsl").resolved().params == ESZSL().get_params()
+
+    def test_a_data_set_may_recommend_parameters(self):
+        params = RunConfig(data="numbers-features").resolved().params
+        assert params["dim"] == 10
+        assert {**params, "dim": None, "hidden": (512, 512)} == PrEN().get_params()
+
+    def test_what_is_asked_for_wins_over_what_is_recommended(self):
+        assert RunConfig(data="numbers", params={"dim": 3}).resolved().params["dim"] == 3
+
+    def test_what_a_method_does_not_know_is_not_recommended_to_it(self):
+        assert RunConfig(data="numbers", method="eszsl").resolved().params == ESZSL().get_params()
+
+    def test_a_variants_own_parameters_are_there(self):
+        params = RunConfig(data="my.npz", method="progressive").resolved().params
+        assert (params["heads"], params["projection"], params["subsets"]) == (1, False, "all")
+
+    def test_resolving_twice_changes_nothing(self):
+        once = RunConfig(data="numbers", method="progressive", params={"hidden": [3]}).resolved()
+        assert once.resolved() == once
+        assert once.params["hidden"] == (3,)
+
+    def test_the_original_stays_as_it_was(self):
+        config = RunConfig(data="numbers", params={"hidden": [3]})
+        config.resolved()
+        assert config.params == {"hidden": [3]}
+
+    def test_mistakes_are_found(self):
+        with pytest.raises(PrenError, match=r"Unknown method 'pern'\. Did you mean pren"):
+            RunConfig(data="numbers", method="pern").resolved()
+        with pytest.raises(PrenError, match="Did you mean .*rounds"):
+            RunConfig(data="numbers", params={"ronds": 3}).resolved()
+
+    def test_a_variant_cannot_be_made_another_method(self):
+        config = RunConfig(data="numbers", method="progressive", params={"heads": 7})
+        with pytest.raises(PrenError, match="progressive means heads=1"):
+            config.resolved().create_method()
+
+
+class TestDifference:
+    def test_no_difference(self):
+        config = RunConfig(data="a.npz").resolved()
+        assert config.difference(config.model_copy()) == []
+
+    def test_the_record_does_not_count(self):
+        config = RunConfig(data="a.npz").resolved()
+        assert config.difference(config.model_copy(update={"record": {"command": "x"}})) == []
+
+    def test_every_difference_is_named_with_both_values(self):
+        one = RunConfig(data="a.npz", params={"heads": 3}).resolved()
+        two = RunConfig(data="b.npz", params={"heads": 4}, setting="gzsl").resolved()
+        assert one.difference(two) == ["data: 'a.npz', 'b.npz'", "setting: 'zsl', 'gzsl'", "params.heads: 3, 4"]
+
+    def test_parameters_that_only_one_has_are_named(self):
+        one, two = (RunConfig(data="a.npz", method=method).resolved() for method in ("eszsl", "pren"))
+        assert "params.heads: None, 50" in one.difference(two)
+        assert "params.feature_reg: 1.0, None" in one.difference(two)
+
+
+class TestYaml:
+    @pytest.mark.parametrize(
+        "data", ["numbers", "a b.npz", "ä/日本.npz", "null", "1.5", "[x]", "a: b # c.npz", "'\"", "x\ny.npz", "!!int 3"]
+    )
+    def test_a_configuration_survives_being_written(self, tmp_path, data):
+        config = RunConfig(data=data, method="pren", setting="gzsl", params={"hidden": (3, 4), "completion": "null"})
+        config = config.resolved()
+        path = tmp_path / "config.yaml"
+        path.write_text(config.to_yaml(), encoding="utf-8")
+        again = parse_config(read_yaml(path), "here")
+        assert again.resolved() == config
+        assert again.resolved().difference(config) == []
+
+    def test_floats_survive_to_the_bit(self, tmp_path):
+        for value in (1e-3, 0.1 + 0.2, 1e-300, 123456789.123456789):
+            path = tmp_path / "config.yaml"
+            path.write_text(RunConfig(data="x.npz", params={"gamma": value}).resolved().to_yaml())
+            assert parse_config(read_yaml(path), "here").resolved().params["gamma"] == value
+
+    @pytest.mark.parametrize("content", ["", "just text", "- a\n- b", "3"])
+    def test_a_file_that_is_no_mapping(self, tmp_path, content):
+        path = tmp_path / "config.yaml"
+        path.write_text(content)
+        with pytest.raises(PrenError, match="must hold names and values"):
+            read_yaml(path)
+
+    @pytest.mark.parametrize("content", [b"a: [1, 2", b"a: b: c", b"\xff\xfe\x00", b"a: \x01"])
+    def test_a_file_that_is_no_yaml(self, tmp_path, content):
+        path = tmp_path / "config.yaml"
+        path.write_bytes(content)
+        with pytest.raises(PrenError, match="not valid YAML") as error:
+            read_yaml(path)
+        assert "\n" not in str(error.value)
+
+    @pytest.mark.parametrize("content", ["data: 2001-99-99", "data: !!int abc", "data: !!float x", "a: &a [*a]\nb: 1"])
+    def test_values_that_yaml_cannot_build(self, tmp_path, content):
+        path = tmp_path / "config.yaml"
+        path.write_text(content)
+        with pytest.raises(PrenError):
+            parse_config(read_yaml(path), str(path))
+
+    def test_no_file(self, tmp_path):
+        with pytest.raises(PrenError, match=r"Cannot read .*nowhere\.yaml"):
+            read_yaml(tmp_path / "nowhere.yaml")
+        with pytest.raises(PrenError, match="Cannot read"):
+            read_yaml(tmp_path)
+
+    @pytest.mark.parametrize("tag", ["!!python/object/apply:pathlib.Path.touch", "!!python/object/new:pathlib.Path"])
+    def test_tags_run_no_code(self, tmp_path, tag):
+        path = tmp_path / "config.yaml"
+        path.write_text(f"data: {tag} ['{tmp_path / 'trap'}']\n")
+        with pytest.raises(PrenError, match="not valid YAML"):
+            read_yaml(path)
+        assert not (tmp_path / "trap").exists()
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ({"data": "x", "methd": "pren"}, r"here does not describe a run\. methd: .* Did you mean method\?"),
+            ({}, r"data: field required"),
+            ({"data": 3}, r"data: input should be a valid string"),
+            ({"data": "x", "setting": "gzls"}, r"setting: input should be 'zsl' or 'gzsl'"),
+            ({"data": "x", "params": [1]}, r"params: input should be a valid dictionary"),
+            ({"data": "x", "params": {1: 2}}, r"params"),
+            ({"data": "x", 1: 2}, r"1: "),
+        ],
+    )
+    def test_what_does_not_describe_a_run(self, content, message):
+        with pytest.raises(PrenError, match=message):
+            parse_config(content, "here")

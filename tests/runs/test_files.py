@@ -1,0 +1,134 @@
+"""Writing that can be interrupted at any moment."""
+
+import csv
+import errno
+import io
+import json
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pren.errors import PrenError
+from pren.runs.files import WRITING, link, new_folder, write_bytes, write_csv, write_json
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+class TestWriteBytes:
+    def test_content_is_there_and_nothing_else(self, tmp_path):
+        write_bytes(tmp_path / "a", b"one")
+        write_bytes(tmp_path / "a", b"two")
+        assert (tmp_path / "a").read_bytes() == b"two"
+        assert names(tmp_path) == ["a"]
+
+    def test_a_full_disk_leaves_the_old_content(self, tmp_path, full_disk):
+        (tmp_path / "a").write_bytes(b"old")
+        with pytest.raises(PrenError, match=r"Cannot write .*a: No space left on device"):
+            write_bytes(tmp_path / "a", b"new")
+        assert (tmp_path / "a").read_bytes() == b"old"
+        assert names(tmp_path) == ["a"]
+
+    def test_a_leftover_is_written_over(self, tmp_path):
+        (tmp_path / f"{WRITING}a").write_bytes(b"much longer than what comes now")
+        write_bytes(tmp_path / "a", b"new")
+        assert (tmp_path / "a").read_bytes() == b"new"
+        assert names(tmp_path) == ["a"]
+
+    def test_places_that_cannot_be_written_to(self, tmp_path):
+        (tmp_path / "file").write_bytes(b"here before")
+        (tmp_path / "folder").mkdir()
+        for path in ("nowhere/a", "file/a", "folder", "x" * 300):
+            with pytest.raises(PrenError, match="Cannot write"):
+                write_bytes(tmp_path / path, b"new")
+        assert (tmp_path / "file").read_bytes() == b"here before"
+        assert names(tmp_path) == ["file", "folder"]
+
+
+class TestTables:
+    # What a file can hold: no halves of surrogate pairs. csv.reader of Python 3.10 does not take NUL.
+    @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1, max_size=4))
+    def test_any_text_comes_back(self, tmp_path_factory, cells):
+        path = tmp_path_factory.mktemp("table") / "a.csv"
+        rows = [["0", *cells], ["1", *reversed(cells)]]
+        write_csv(path, ["image"] * (len(cells) + 1), rows)
+        with path.open(newline="", encoding="utf-8") as file:
+            assert list(csv.reader(file)) == [["image"] * (len(cells) + 1), *rows]
+
+    @pytest.mark.parametrize("name", ["a\rb", "a\nb", "a\r\nb", "a,b", '"a"', "'a'", " a ", "a\tb", "\x1b[31m", "\u2028"])
+    def test_hostile_names_come_back(self, tmp_path, name):
+        write_csv(tmp_path / "a.csv", ["image", "class"], [[0, name], [1, "other"]])
+        text = (tmp_path / "a.csv").read_bytes().decode()
+        assert list(csv.reader(io.StringIO(text, newline=""))) == [["image", "class"], ["0", name], ["1", "other"]]
+
+    def test_json_is_for_people_and_machines(self, tmp_path):
+        content = {"b": [1, 0.1, None], "a": "ä\x1b\n"}
+        write_json(tmp_path / "a.json", content)
+        text = (tmp_path / "a.json").read_text(encoding="utf-8")
+        assert json.loads(text) == content
+        assert text.endswith("}\n")
+        assert "\x1b" not in text
+        assert len(text.splitlines()) > 2
+
+
+class TestNewFolder:
+    def test_it_appears_when_it_is_complete(self, tmp_path):
+        with new_folder(tmp_path / "a") as writing:
+            (writing / "x").write_text("1")
+            assert not (tmp_path / "a").exists()
+        assert names(tmp_path) == ["a"]
+        assert names(tmp_path / "a") == ["x"]
+
+    def test_it_does_not_appear_if_it_is_not(self, tmp_path):
+        with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "a") as writing:
+            (writing / "x").write_text("1")
+            raise KeyboardInterrupt
+        assert not (tmp_path / "a").exists()
+
+    def test_a_leftover_is_cleared_away(self, tmp_path):
+        (tmp_path / f"{WRITING}a" / "deep").mkdir(parents=True)
+        (tmp_path / f"{WRITING}a" / "old").write_text("1")
+        with new_folder(tmp_path / "a") as writing:
+            (writing / "x").write_text("1")
+        assert names(tmp_path / "a") == ["x"]
+
+    def test_a_full_disk_is_explained(self, tmp_path, full_disk):
+        with pytest.raises(PrenError, match="No space left on device"), new_folder(tmp_path / "a") as writing:
+            (writing / "x").write_text("1")
+        assert not (tmp_path / "a").exists()
+
+
+class TestLink:
+    def test_it_replaces_what_was_there(self, tmp_path):
+        (tmp_path / "source").write_text("new")
+        (tmp_path / "a").write_text("old")
+        link(tmp_path / "source", tmp_path / "a")
+        assert (tmp_path / "a").read_text() == "new"
+        assert names(tmp_path) == ["a", "source"]
+
+    def test_it_is_a_copy_where_there_are_no_links(self, tmp_path, monkeypatch):
+        def refuse(*_, **__):
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+        monkeypatch.setattr(os, "link", refuse)
+        (tmp_path / "source").write_text("new")
+        link(tmp_path / "source", tmp_path / "a")
+        (tmp_path / "source").write_text("newer")
+        assert (tmp_path / "a").read_text() == "new"
+
+    def test_no_source(self, tmp_path):
+        (tmp_path / "a").write_text("old")
+        with pytest.raises(PrenError, match="Cannot write"):
+            link(tmp_path / "nowhere", tmp_path / "a")
+        assert (tmp_path / "a").read_text() == "old"

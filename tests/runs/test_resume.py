@@ -1,0 +1,471 @@
+"""A run that was stopped, at whatever moment, ends as if nobody had stopped it; and nothing else is touched."""
+
+import json
+import os
+import shutil
+import sys
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from pren.data import load
+from pren.errors import PrenError
+from pren.runs.folder import RunFolder
+from pren.runs.train import train
+
+CASES = [(form, setting) for form in ("features", "images") for setting in ("zsl", "gzsl")]
+
+
+def variant(form):
+    return {"backbone": "small-cnn", "first_rounds": 1} if form == "images" else {"first_rounds": 1}
+
+
+class TestExact:
+    @pytest.mark.parametrize(("form", "setting"), CASES)
+    def test_stopped_after_any_round(self, form, setting, data, configure, interrupted, outcome, tmp_path):
+        config = configure(data(form, setting), setting=setting, **variant(form))
+        train(config, tmp_path / "whole")
+        expected = outcome(tmp_path / "whole")
+        assert "checkpoint/round-0003/training.safetensors" in expected
+        for number in range(4):
+            out = tmp_path / f"stopped-{number}"
+            interrupted(config, out, number)
+            assert not RunFolder(out).finished()
+            rounds = []
+            train(config, out, resume=True, on_round=lambda done, _: rounds.append(done.number))  # noqa: B023
+            assert rounds == list(range(number + 1, 4))
+            assert outcome(out) == expected, f"stopped after round {number}"
+            shutil.rmtree(out)
+
+    @pytest.mark.parametrize(
+        "params",
+        [
+            {"frozen": True},
+            {"backbone_lr": 1e-4},
+            {"projection": False},
+            {"output_relu": False, "gzsl_rule": "probability", "completion": "complement"},
+            {"hidden": []},
+        ],
+        ids=str,
+    )
+    def test_whatever_the_parameters(self, params, data, configure, interrupted, outcome, tmp_path):
+        config = configure(data("images", "gzsl"), setting="gzsl", **variant("images"), **params)
+        train(config, tmp_path / "whole")
+        interrupted(config, tmp_path / "stopped", 1)
+        train(config, tmp_path / "stopped", resume=True)
+        assert outcome(tmp_path / "stopped") == outcome(tmp_path / "whole")
+
+    def test_stopped_again_and_again(self, data, configure, interrupted, outcome, tmp_path):
+        config = configure(data())
+        train(config, tmp_path / "whole")
+        interrupted(config, tmp_path / "run", 0)
+        for number in (1, 2, 3):
+            interrupted(config, tmp_path / "run", number, resume=True)
+        train(config, tmp_path / "run", resume=True)
+        assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
+
+    def test_stopped_before_the_first_round_was_finished(self, data, configure, outcome, tmp_path, monkeypatch):
+        config = configure(data())
+        train(config, tmp_path / "whole")
+        with monkeypatch.context() as patch:
+            patch.setattr(torch.optim.Adam, "step", _interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                train(config, tmp_path / "run")
+        assert [path.name for path in (tmp_path / "run").iterdir()] == ["config.yaml"]
+        train(config, tmp_path / "run", resume=True)
+        assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
+
+    def test_stopped_within_a_round(self, data, configure, outcome, tmp_path, monkeypatch):
+        config = configure(data())
+        train(config, tmp_path / "whole")
+        for steps in (5, 6, 9, 12):
+            with monkeypatch.context() as patch:
+                patch.setattr(torch.optim.Adam, "step", _interrupt_after(steps))
+                with pytest.raises(KeyboardInterrupt):
+                    train(config, tmp_path / f"run-{steps}")
+            train(config, tmp_path / f"run-{steps}", resume=True)
+            assert outcome(tmp_path / f"run-{steps}") == outcome(tmp_path / "whole")
+
+    def test_what_was_saved_is_a_model_to_use(self, data, configure, interrupted, tmp_path):
+        path = data()
+        interrupted(configure(path), tmp_path / "run", 1)
+        train(configure(path, rounds=1), tmp_path / "short")
+        pool = load(path)[0].pool
+        assert np.array_equal(RunFolder(tmp_path / "run").model().scores(pool), RunFolder(tmp_path / "short").model().scores(pool))
+
+    def test_a_run_folder_may_move(self, data, configure, interrupted, outcome, tmp_path):
+        config = configure(data())
+        train(config, tmp_path / "whole")
+        interrupted(config, tmp_path / "run", 1)
+        (tmp_path / "run").rename(tmp_path / "moved")
+        train(config, tmp_path / "moved", resume=True)
+        assert outcome(tmp_path / "moved") == outcome(tmp_path / "whole")
+
+    def test_answers_that_came_later_do_not_matter(self, data, configure, interrupted, outcome, tmp_path):
+        config = configure(data(answers=None))
+        interrupted(config, tmp_path / "run", 1)
+        data()
+        train(config, tmp_path / "run", resume=True)
+        train(config, tmp_path / "whole")
+        assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
+
+
+class TestFinished:
+    @pytest.mark.parametrize("method", ["pren", "eszsl"])
+    def test_resuming_a_finished_run_changes_nothing(self, method, data, configure, fingerprint, tmp_path):
+        config = configure(data(), method)
+        train(config, tmp_path / "run")
+        before = fingerprint(tmp_path / "run")
+        rounds = []
+        run = train(config, tmp_path / "run", resume=True, on_round=lambda *_: rounds.append(1))
+        assert run.finished()
+        assert not rounds
+        assert fingerprint(tmp_path / "run") == before
+
+    def test_what_the_end_writes_is_written_again_if_it_is_not_there(self, data, configure, outcome, tmp_path):
+        config = configure(data())
+        train(config, tmp_path / "run")
+        expected = outcome(tmp_path / "run")
+        (tmp_path / "run" / "predictions.csv").unlink()
+        (tmp_path / "run" / "metrics.json").unlink()
+        train(config, tmp_path / "run", resume=True)
+        assert outcome(tmp_path / "run") == expected
+
+
+@pytest.fixture
+def started(data, configure, interrupted, tmp_path):
+    """The configuration and folder of a run that was stopped after round 1."""
+    config = configure(data())
+    interrupted(config, tmp_path / "run", 1)
+    return config, tmp_path / "run"
+
+
+class TestRefused:
+    def refuse(self, config, folder, fingerprint, match):
+        before = fingerprint(folder)
+        with pytest.raises(PrenError, match=match):
+            train(config, folder, resume=True)
+        assert fingerprint(folder) == before
+
+    @pytest.mark.parametrize(
+        ("params", "match"),
+        [
+            ({"heads": 4}, r"params\.heads: 3, 4"),
+            ({"rounds": 9}, r"params\.rounds: 3, 9"),
+            ({"seed": 1}, r"params\.seed: 0, 1"),
+            ({"lr": 2e-2}, r"params\.lr: 0\.01, 0\.02"),
+            ({"hidden": [9]}, r"params\.hidden: \(8,\), \(9,\)"),
+            ({"hidden": [8, 8]}, r"params\.hidden"),
+            ({"dim": 5}, r"params\.dim: None, 5"),
+        ],
+    )
+    def test_other_parameters(self, params, match, started, configure, fingerprint):
+        config, folder = started
+        self.refuse(configure(config.data, **params), folder, fingerprint, match)
+
+    def test_another_setting(self, started, configure, fingerprint):
+        config, folder = started
+        self.refuse(configure(config.data, setting="gzsl"), folder, fingerprint, "setting: 'zsl', 'gzsl'")
+
+    @pytest.mark.parametrize("method", ["pren-no-projection", "eszsl"])
+    def test_another_method(self, method, started, configure, fingerprint):
+        config, folder = started
+        self.refuse(configure(config.data, method), folder, fingerprint, f"method: 'pren', '{method}'")
+
+    def test_another_file(self, started, configure, data, fingerprint):
+        _, folder = started
+        self.refuse(configure(data(file="other.npz")), folder, fingerprint, r"data: .*data\.npz.*other\.npz")
+
+    @pytest.mark.parametrize("key", ["features", "pool", "signatures"])
+    def test_other_numbers_in_the_file(self, key, started, data, arrays, fingerprint):
+        config, folder = started
+        changed = arrays()[key].copy()
+        changed.flat[3] += 1e-3
+        data(**{key: changed})
+        self.refuse(config, folder, fingerprint, "The data is not what the run .* was started with")
+
+    def test_other_labels_in_the_file(self, started, data, arrays, fingerprint):
+        config, folder = started
+        labels = arrays()["labels"].copy()
+        labels[[0, -1]] = labels[[-1, 0]]
+        data(labels=labels)
+        self.refuse(config, folder, fingerprint, "was started with")
+
+    @pytest.mark.parametrize("rows", [[0, 1], [6, 7]], ids=["seen", "unseen"])
+    def test_class_names_that_changed_places(self, rows, started, data, arrays, fingerprint):
+        """The same name now means another signature."""
+        config, folder = started
+        names = arrays()["class_names"].copy()
+        names[rows] = names[rows[::-1]]
+        data(class_names=names)
+        self.refuse(config, folder, fingerprint, "was started with")
+
+    def test_a_new_name_for_a_class(self, started, data, arrays, fingerprint):
+        config, folder = started
+        names = arrays()["class_names"].copy()
+        names[7] = "z class"
+        data(class_names=names)
+        self.refuse(config, folder, fingerprint, "was started with")
+
+    def test_no_run(self, data, configure, tmp_path):
+        (tmp_path / "empty").mkdir()
+        for folder in (tmp_path / "nowhere", tmp_path / "empty"):
+            with pytest.raises(PrenError, match="is not a run folder"):
+                train(configure(data()), folder, resume=True)
+        assert not (tmp_path / "nowhere").exists()
+        assert list((tmp_path / "empty").iterdir()) == []
+
+    def test_a_damaged_configuration(self, started, fingerprint):
+        config, folder = started
+        for content in ("", "data: [", "data: x\nmehtod: y\n", "\0"):
+            (folder / "config.yaml").write_text(content)
+            self.refuse(config, folder, fingerprint, r"config\.yaml")
+
+
+def _empty_training(checkpoint):
+    save_file({"unrelated": torch.zeros(1)}, checkpoint / "training.safetensors")
+
+
+def _without(key):
+    def change(checkpoint):
+        training = load_file(checkpoint / "training.safetensors")
+        assert key in training
+        save_file({k: v for k, v in training.items() if k != key}, checkpoint / "training.safetensors")
+
+    change.__name__ = f"without {key}"
+    return change
+
+
+def _adam_of_another_shape(checkpoint):
+    training = load_file(checkpoint / "training.safetensors")
+    training["adam.0.exp_avg"] = training["adam.0.exp_avg"].flatten()[:1].clone()
+    save_file(training, checkpoint / "training.safetensors")
+
+
+def _truncate(name):
+    def change(checkpoint):
+        content = (checkpoint / name).read_bytes()
+        (checkpoint / name).write_bytes(content[: len(content) // 2])
+
+    change.__name__ = f"truncate {name}"
+    return change
+
+
+def _garbage(name):
+    def change(checkpoint):
+        (checkpoint / name).unlink()  # the model is one file with two names
+        (checkpoint / name).write_bytes(b"garbage")
+
+    change.__name__ = f"garbage {name}"
+    return change
+
+
+def _remove(name):
+    def change(checkpoint):
+        (checkpoint / name).unlink()
+
+    change.__name__ = f"remove {name}"
+    return change
+
+
+def _state(content):
+    def change(checkpoint):
+        (checkpoint / "state.json").write_text(content)
+
+    change.__name__ = f"state {content}"
+    return change
+
+
+FILES = ("model.safetensors", "training.safetensors", "state.json")
+DAMAGES = [
+    *(kind(name) for kind in (_truncate, _garbage, _remove) for name in FILES),
+    *(_state(content) for content in ("[]", "{}", "null", '{"history": 3, "timings": []}', '{"history": [{}]}')),
+    _state('{"history": [], "timings": ["x"]}'),
+    _empty_training,
+    _without("round.number"),
+    _without("round.images"),
+    _without("adam.0.exp_avg"),
+    _adam_of_another_shape,
+]
+
+
+class TestDamage:
+    @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+    def test_a_damaged_checkpoint_is_refused(self, damage, started, fingerprint):
+        config, folder = started
+        damage(folder / "checkpoint" / "round-0001")
+        before = fingerprint(folder)
+        with pytest.raises(PrenError, match="damaged|missing"):
+            train(config, folder, resume=True)
+        assert fingerprint(folder) == before
+
+    def test_a_damaged_checkpoint_does_not_spoil_the_model(self, started):
+        config, folder = started
+        shutil.rmtree(folder / "checkpoint")
+        assert RunFolder(folder).model().scores(load(config.data)[0].pool).shape == (20, 8)
+
+    @pytest.mark.parametrize("content", ["", "[]", "{", "3", "null"])
+    def test_damaged_metrics_are_named(self, content, started):
+        _, folder = started
+        (folder / "metrics.json").write_text(content)
+        with pytest.raises(PrenError, match=r"metrics\.json is damaged"):
+            RunFolder(folder).metrics()
+
+
+class TestLeftovers:
+    def test_unfinished_files_do_not_disturb(self, started, outcome, tmp_path):
+        config, folder = started
+        for name in ("config.yaml", "history.csv", "model.safetensors", "predictions.csv", "metrics.json", "other"):
+            (folder / f".writing-{name}").write_bytes(b"half a fi")
+        for name in ("round-0002", "round-0007"):
+            writing = folder / "checkpoint" / f".writing-{name}"
+            writing.mkdir()
+            (writing / "model.safetensors").write_bytes(b"half a fi")
+        train(config, folder, resume=True)
+        train(config, tmp_path / "whole")
+        found = outcome(folder)
+        expected = outcome(tmp_path / "whole")
+        assert {name: found[name] for name in expected} == expected
+        assert not [name for name in found if name.startswith("checkpoint/.writing")]
+
+    def test_an_older_checkpoint_does_not_disturb(self, started, outcome, tmp_path):
+        config, folder = started
+        older = folder / "checkpoint" / "round-0000"
+        shutil.copytree(folder / "checkpoint" / "round-0001", older)
+        (older / "state.json").unlink()  # half removed
+        train(config, folder, resume=True)
+        train(config, tmp_path / "whole")
+        assert outcome(folder) == outcome(tmp_path / "whole")
+
+    def test_a_run_killed_before_it_had_a_configuration_can_start_anew(self, data, configure, tmp_path):
+        config = configure(data())
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / ".writing-config.yaml").write_bytes(b"half a fi")
+        assert train(config, tmp_path / "run").finished()
+
+
+class Killed(BaseException):
+    """The power went: nothing catches it, nothing is tidied up."""
+
+
+class _Killer:
+    """Counts what a run does to the file system and ends it before the n-th deed.
+
+    An audit hook hears of every deed, whoever does it; it cannot be removed, so it is off unless armed.
+    """
+
+    DEEDS = ("os.rename", "os.link", "os.remove", "os.rmdir", "os.mkdir", "shutil.rmtree")
+
+    def __init__(self):
+        self.folder = None
+        self.left = 0
+        self.deeds = []
+
+    def __call__(self, event, args):
+        if self.folder is None:
+            return
+        if event == "open":
+            path, mode, flags = args
+            writes = any(letter in (mode or "") for letter in "wax+") or (flags or 0) & (os.O_WRONLY | os.O_RDWR)
+            if not writes or not str(path).startswith(self.folder):
+                return
+        elif event not in self.DEEDS:
+            return
+        self.deeds.append(f"{event} {args[0]}")
+        self.left -= 1
+        if self.left == 0:
+            self.folder = None
+            raise Killed
+
+    def run(self, folder, deeds, action):
+        """Perform an action, but only so many deeds of it; 0 for all. True if it came to its end."""
+        self.folder, self.left, self.deeds = str(folder), deeds, []
+        try:
+            action()
+        except Killed:
+            return False
+        finally:
+            self.folder = None
+        return True
+
+
+_killer = _Killer()
+
+
+@pytest.fixture(scope="module")
+def killer():
+    if not hasattr(_killer, "hooked"):
+        sys.addaudithook(_killer)
+        _killer.hooked = True
+    return _killer
+
+
+class TestKilled:
+    """The process may end at any moment, between any two deeds on the disk."""
+
+    @pytest.mark.parametrize("method", ["pren", "eszsl"])
+    def test_at_any_moment(self, method, killer, data, configure, outcome, tmp_path):
+        config = configure(data(), method, **({"rounds": 1} if method == "pren" else {}))
+        whole, out = tmp_path / "whole", tmp_path / "run"
+        assert killer.run(whole, 0, lambda: train(config, whole))
+        expected, moments = outcome(whole), len(killer.deeds)
+        assert moments > 8
+        wrong = []
+        for moment in range(1, moments + 1):
+            finished = killer.run(out, moment, lambda: train(config, out))
+            assert not finished
+            if not (out / "config.yaml").exists():  # it never began; see the leftovers above
+                shutil.rmtree(out, ignore_errors=True)
+                continue
+            try:
+                train(config, out, resume=True)
+                after = {name: content for name, content in outcome(out).items() if ".writing-" not in name}
+                different = sorted(name for name in {*after, *expected} if after.get(name) != expected.get(name))
+                problem = f"differs in {different}" if different else None
+            except PrenError as error:
+                problem = f"cannot be resumed: {error}"
+            if problem:
+                wrong.append(f"killed before deed {moment} ({killer.deeds[-1]}): {problem}")
+            shutil.rmtree(out)
+        assert not wrong, "\n".join(wrong)
+
+    def test_whatever_the_moment_a_model_on_disk_is_a_whole_one(self, killer, data, configure, tmp_path):
+        path = data()
+        config = configure(path, rounds=1)
+        pool = load(path)[0].pool
+        whole, out = tmp_path / "whole", tmp_path / "run"
+        killer.run(whole, 0, lambda: train(config, whole))
+        seen = set()
+        for moment in range(1, len(killer.deeds) + 1):
+            killer.run(out, moment, lambda: train(config, out))
+            if (out / "model.safetensors").exists():
+                seen.add(RunFolder(out).model().scores(pool).tobytes())
+            shutil.rmtree(out, ignore_errors=True)
+        assert len(seen) == 2  # of round 0 and of round 1
+
+
+def _interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
+def _interrupt_after(steps):
+    original, count = torch.optim.Adam.step, 0
+
+    def step(self, *args, **kwargs):
+        nonlocal count
+        count += 1
+        if count > steps:
+            raise KeyboardInterrupt
+        return original(self, *args, **kwargs)
+
+    return step
+
+
+def test_a_checkpoint_knows_its_rounds(started):
+    _, folder = started
+    state = json.loads((folder / "checkpoint" / "round-0001" / "state.json").read_text())
+    assert [row["round"] for row in state["history"]] == [0, 1]
+    assert RunFolder(folder).history() == state["history"]
+    assert len(state["timings"]) == 2

@@ -1,0 +1,351 @@
+"""What a run leaves, and that it is the same whatever the answers are."""
+
+import json
+from datetime import datetime
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+from pren.data import load
+from pren.errors import PrenError
+from pren.evaluation import evaluate
+from pren.methods.eszsl import ESZSL
+from pren.methods.pren import PrEN
+from pren.runs.config import RunConfig, parse_config, read_yaml
+from pren.runs.folder import RunFolder, top_classes
+from pren.runs.train import evaluate_run, train
+from pren.version import __version__
+
+CASES = [(form, setting) for form in ("features", "images") for setting in ("zsl", "gzsl")]
+
+
+def backbone(form):
+    return {"backbone": "small-cnn"} if form == "images" else {}
+
+
+@pytest.fixture(scope="module")
+def library():
+    """The same fit without a run folder: the model, its rounds and the problem."""
+
+    def fit(config):
+        problem, answers = config.load_data()
+        method = config.resolved().create_method()
+        return method, list(method.fit_rounds(problem)), problem, answers
+
+    return fit
+
+
+class TestFolder:
+    @pytest.mark.parametrize(("form", "setting"), CASES)
+    def test_everything_is_there_and_says_what_the_library_says(
+        self, form, setting, data, configure, library, table, tmp_path
+    ):
+        config = configure(data(form, setting), setting=setting, **backbone(form))
+        run = train(config, tmp_path / "run")
+        out = tmp_path / "run"
+        assert isinstance(run, RunFolder)
+        assert {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()} == {
+            "config.yaml",
+            "history.csv",
+            "timings.csv",
+            "pseudo_labels.csv",
+            "predictions.csv",
+            "metrics.json",
+            "model.safetensors",
+            "checkpoint/round-0003/model.safetensors",
+            "checkpoint/round-0003/training.safetensors",
+            "checkpoint/round-0003/state.json",
+        }
+
+        method, rounds, problem, answers = library(config)
+        names, scores = problem.classes.names, method.scores(problem.pool)
+        assert table(out / "history.csv") == [
+            ["round", "loss", "pseudo_labels", "changed"],
+            *([str(r.number), repr(r.loss), str(len(r.pseudo)), str(r.changed)] for r in rounds),
+        ]
+        assert table(out / "pseudo_labels.csv") == [
+            ["image", "class"],
+            *([str(i), names[c]] for i, c in zip(rounds[-1].pseudo.images, rounds[-1].pseudo.labels, strict=True)),
+        ]
+        predicted = method.predict(problem.pool)
+        assert table(out / "predictions.csv") == [
+            ["image", "class", "score"],
+            *([str(i), names[c], repr(float(scores[i, c]))] for i, c in enumerate(predicted)),
+        ]
+        written = json.loads((out / "metrics.json").read_text())
+        expected = evaluate(scores, answers, problem.classes, setting).to_dict()
+        assert {key: written[key] for key in expected} == expected
+        assert written["hashes"] == problem.fingerprint()
+        assert written["rule"] == "literal"
+        times = table(out / "timings.csv")
+        assert [row[0] for row in times] == ["round", "0", "1", "2", "3"]
+        assert all(float(seconds) >= 0 for _, seconds in times[1:])
+        assert np.array_equal(run.model().scores(problem.pool), scores)
+
+    def test_a_one_shot_method_has_a_model_and_no_rounds(self, data, configure, library, tmp_path):
+        config = configure(data(), "eszsl", feature_reg=2.0)
+        run = train(config, tmp_path / "run")
+        assert sorted(path.name for path in (tmp_path / "run").rglob("*")) == [
+            "config.yaml",
+            "metrics.json",
+            "model.safetensors",
+            "predictions.csv",
+        ]
+        method, _, problem, _ = library(config)
+        assert type(run.model()) is ESZSL
+        assert np.array_equal(run.model().scores(problem.pool), method.scores(problem.pool))
+        assert run.history() == []
+        assert run.checkpoint() is None
+        assert run.finished()
+
+    def test_without_answers_there_are_no_metrics(self, data, configure, tmp_path):
+        run = train(configure(data(answers=None)), tmp_path / "run")
+        assert run.finished()
+        assert run.metrics() is None
+        assert not (tmp_path / "run" / "metrics.json").exists()
+
+    def test_answers_that_nobody_knows_are_no_reason_to_stop(self, data, configure, tmp_path):
+        run = train(configure(data(answers=np.full(20, -1))), tmp_path / "run")
+        assert run.finished()
+        assert (tmp_path / "run" / "predictions.csv").is_file()
+
+    def test_answers_that_do_not_fit_the_setting_are_found_before_training(self, data, configure, tmp_path):
+        """Images of seen classes in a ZSL pool: nobody should hear of it after hours of training."""
+        trained = []
+        with pytest.raises(PrenError, match="seen"):
+            train(configure(data(answers=np.zeros(20, dtype=int))), tmp_path / "run", on_round=lambda *_: trained.append(1))
+        assert not trained
+        assert not (tmp_path / "run").exists()
+
+    def test_the_record_tells_how_it_came_about(self, data, configure, tmp_path):
+        path = data()
+        run = train(configure(path), tmp_path / "run", command="pren fit 'my data.npz'")
+        content = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+        record = content["record"]
+        problem, _ = load(path)
+        assert content["data"] == path
+        assert content["method"] == "pren"
+        assert content["setting"] == "zsl"
+        assert set(content["params"]) == set(PrEN().get_params())
+        assert content["params"]["hidden"] == [8]
+        assert record["command"] == "pren fit 'my data.npz'"
+        assert record["hashes"] == problem.fingerprint()
+        assert record["source"]["file"] == path
+        assert record["versions"]["pren"] == __version__
+        assert record["versions"]["torch"] == torch.__version__.split("+")[0] or torch.__version__
+        assert datetime.fromisoformat(record["started"]).utcoffset() is not None
+        assert run.config().resolved().params == configure(path).resolved().params
+
+    def test_only_the_last_checkpoint_is_kept_and_it_is_kept_before_anyone_hears_of_it(
+        self, data, configure, tmp_path
+    ):
+        heard = []
+
+        def on_round(done, method):
+            folder = RunFolder(tmp_path / "run")
+            checkpoint = folder.checkpoint()
+            pool = load(path)[0].pool
+            expected = method.scores(pool)
+            heard.append(done.number)
+            assert [row["round"] for row in checkpoint.history] == list(range(done.number + 1))
+            assert len(checkpoint.timings) == done.number + 1
+            assert int(checkpoint.training["round.number"]) == done.number
+            assert np.array_equal(checkpoint.method.scores(pool), expected)
+            assert np.array_equal(folder.model().scores(pool), expected)
+            assert not folder.finished()
+            assert len(list((tmp_path / "run" / "checkpoint").iterdir())) == 1
+
+        path = data()
+        train(configure(path), tmp_path / "run", on_round=on_round)
+        assert heard == [0, 1, 2, 3]
+
+    def test_no_rounds_are_a_run_too(self, data, configure, tmp_path):
+        run = train(configure(data(), rounds=0), tmp_path / "run")
+        assert [row["round"] for row in run.history()] == [0]
+        assert run.finished()
+
+    @pytest.mark.parametrize("params", [{"initial_batches": 0}, {"batches": 0}, {"lr": 1e30}], ids=str)
+    def test_a_loss_that_is_no_number_is_no_crash(self, data, configure, tmp_path, params):
+        """Rounds without batches have no loss; a learning rate too large makes it NaN. Both are the user's to choose."""
+        try:
+            run = train(configure(data(), **params), tmp_path / "run")
+        except PrenError as error:
+            assert "batches" not in params
+            assert "lr" in str(error) or "diverged" in str(error)
+        else:
+            assert run.finished()
+            assert run.history()
+
+    def test_nothing_is_printed(self, data, configure, tmp_path, capfd):
+        train(configure(data()), tmp_path / "run")
+        assert capfd.readouterr() == ("", "")
+
+
+class TestAnswers:
+    """The decisive test: nothing that is fitted depends on the labels of the pool."""
+
+    @pytest.mark.parametrize("method", ["pren", "pren-no-projection", "progressive", "eszsl"])
+    @pytest.mark.parametrize(("form", "setting"), CASES)
+    def test_true_shuffled_and_absent_answers_give_the_same_bits(
+        self, method, form, setting, arrays, data, configure, tmp_path
+    ):
+        true = arrays(form, setting)["answers"]
+        shuffled = np.random.default_rng(5).permutation(true)
+        assert not np.array_equal(true, shuffled)
+        params = {} if method == "eszsl" else {"first_rounds": 1, **backbone(form)}
+        if method == "progressive":
+            params["heads"] = 1
+        found = []
+        for name, answers in {"true": true, "shuffled": shuffled, "absent": None}.items():
+            config = configure(data(form, setting, f"{name}.npz", answers=answers), method, setting, **params)
+            train(config, tmp_path / name)
+            files = ["predictions.csv"] if method == "eszsl" else ["predictions.csv", "history.csv", "pseudo_labels.csv"]
+            tensors = load_file(tmp_path / name / "model.safetensors")
+            assert len(tensors) > 1
+            found.append((tensors, [(tmp_path / name / file).read_bytes() for file in files]))
+        assert (tmp_path / "true" / "metrics.json").read_bytes() != (tmp_path / "shuffled" / "metrics.json").read_bytes()
+        assert not (tmp_path / "absent" / "metrics.json").exists()
+        for tensors, files in found[1:]:
+            assert tensors.keys() == found[0][0].keys()
+            assert all(torch.equal(tensors[key], found[0][0][key]) for key in tensors)
+            assert files == found[0][1]
+
+    def test_the_hashes_do_not_tell_the_answers(self, arrays, data):
+        true = arrays()["answers"]
+        assert load(data())[0].fingerprint() == load(data(file="b.npz", answers=np.roll(true, 1)))[0].fingerprint()
+
+
+class TestRepeat:
+    @pytest.mark.parametrize("method", ["pren", "progressive", "eszsl"])
+    def test_the_same_seed_gives_the_same_run(self, method, data, configure, outcome, tmp_path):
+        params = {"heads": 1} if method == "progressive" else {}
+        config = configure(data(), method, **params)
+        for name in ("one", "two"):
+            train(config, tmp_path / name)
+        assert outcome(tmp_path / "one") == outcome(tmp_path / "two")
+
+    def test_another_seed_gives_another(self, data, configure, tmp_path):
+        path = data()
+        for seed in (0, 1):
+            train(configure(path, seed=seed), tmp_path / str(seed))
+        assert (tmp_path / "0" / "history.csv").read_bytes() != (tmp_path / "1" / "history.csv").read_bytes()
+
+    @pytest.mark.parametrize(("form", "setting"), CASES)
+    def test_config_yaml_repeats_the_run(self, form, setting, data, configure, outcome, tmp_path):
+        train(configure(data(form, setting), setting=setting, **backbone(form)), tmp_path / "one")
+        again = parse_config(read_yaml(tmp_path / "one" / "config.yaml"), "here")
+        train(again, tmp_path / "two")
+        assert outcome(tmp_path / "one") == outcome(tmp_path / "two")
+
+    def test_recommended_parameters_are_written_down(self, tmp_path, configure):
+        small = {"heads": 2, "rounds": 0, "initial_batches": 1, "batch_size": 4, "hidden": [4]}
+        run = train(RunConfig(data="numbers-features", params=small), tmp_path / "run")
+        assert run.config().params["dim"] == 10
+        assert run.config().params["hidden"] == [4]
+
+
+class TestRefused:
+    def test_a_folder_that_holds_a_run(self, data, configure, fingerprint, tmp_path):
+        config = configure(data())
+        train(config, tmp_path / "run")
+        before = fingerprint(tmp_path / "run")
+        with pytest.raises(PrenError, match=r"already holds a run: continue it with --resume"):
+            train(config, tmp_path / "run")
+        assert fingerprint(tmp_path / "run") == before
+
+    def test_a_folder_that_holds_something_else(self, data, configure, tmp_path):
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "thesis.txt").write_text("precious")
+        with pytest.raises(PrenError, match="is not empty"):
+            train(configure(data()), tmp_path / "out")
+        assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.txt"]
+
+    def test_a_file_in_its_place(self, data, configure, tmp_path):
+        (tmp_path / "out").write_text("precious")
+        for out in (tmp_path / "out", tmp_path / "out" / "deeper"):
+            with pytest.raises(PrenError, match="Cannot make the folder"):
+                train(configure(data()), out)
+        assert (tmp_path / "out").read_text() == "precious"
+
+    def test_an_empty_folder_is_taken(self, data, configure, tmp_path):
+        (tmp_path / "out").mkdir()
+        assert train(configure(data()), tmp_path / "out").finished()
+
+    def test_a_fit_that_fails_leaves_no_folder(self, data, configure, tmp_path):
+        with pytest.raises(PrenError, match="dim=6 must be less"):
+            train(configure(data(), dim=6), tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+        assert [path.name for path in tmp_path.iterdir()] == ["data.npz"]
+
+    def test_a_fit_that_fails_does_not_take_the_users_own_folder_with_it(self, data, configure, tmp_path):
+        (tmp_path / "mine").mkdir()
+        with pytest.raises(PrenError, match="dim=6 must be less"):
+            train(configure(data(), dim=6), tmp_path / "mine")
+        assert list((tmp_path / "mine").iterdir()) == []
+
+    def test_a_fit_that_fails_where_one_stands(self, data, configure, tmp_path, monkeypatch):
+        path = data()
+        (tmp_path / "here").mkdir()
+        monkeypatch.chdir(tmp_path / "here")
+        with pytest.raises(PrenError, match="dim=6 must be less"):
+            train(configure(path, dim=6), ".")
+
+    @pytest.mark.parametrize("method", ["pern", "PrEN"])
+    def test_an_unknown_method(self, method, data, configure, tmp_path):
+        with pytest.raises(PrenError, match="Unknown method"):
+            train(configure(data(), method), tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+    def test_data_that_cannot_be_read(self, configure, tmp_path):
+        with pytest.raises(PrenError, match="There is no file"):
+            train(configure(tmp_path / "nowhere.npz"), tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+    def test_a_variant_that_would_be_another_method(self, data, configure, tmp_path):
+        with pytest.raises(PrenError, match="progressive means heads=1"):
+            train(configure(data(), "progressive"), tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+
+class TestEvaluateRun:
+    @pytest.mark.parametrize(("form", "setting"), CASES)
+    def test_it_says_what_the_run_said(self, form, setting, data, configure, tmp_path):
+        run = train(configure(data(form, setting), setting=setting, **backbone(form)), tmp_path / "run")
+        metrics = evaluate_run(run)
+        assert metrics == {key: value for key, value in run.metrics().items() if key in metrics}
+        assert set(run.metrics()) - set(metrics) == {"hashes", "rule"}
+
+    def test_it_follows_new_answers(self, arrays, data, configure, tmp_path):
+        run = train(configure(data()), tmp_path / "run")
+        predicted = run.model().predict(load(tmp_path / "data.npz")[0].pool)
+        data(answers=predicted)
+        assert evaluate_run(run)["top1"] == 1.0
+
+    def test_no_answers(self, data, configure, tmp_path):
+        run = train(configure(data(answers=None)), tmp_path / "run")
+        with pytest.raises(PrenError, match="has no answers"):
+            evaluate_run(run)
+
+    @pytest.mark.parametrize("key", ["features", "pool", "signatures"])
+    def test_other_data_are_refused(self, key, arrays, data, configure, tmp_path):
+        run = train(configure(data()), tmp_path / "run")
+        data(**{key: arrays()[key] + 1e-3})
+        with pytest.raises(PrenError, match="not what the run .* was started with"):
+            evaluate_run(run)
+
+
+class TestTopClasses:
+    @pytest.mark.parametrize("among", ["unseen", "seen", "all"])
+    @pytest.mark.parametrize("top", [1, 3, 100])
+    def test_best_first_among_the_candidates(self, arrays, among, top, make_problem):
+        classes = make_problem().classes
+        scores = np.random.default_rng(0).integers(0, 4, size=(30, 8)).astype(float)  # with ties
+        rows, values = top_classes(scores, classes, among, top)
+        candidates = np.flatnonzero(classes.among(among)).tolist()
+        for image in range(30):
+            expected = sorted(candidates, key=lambda c, i=image: (-scores[i, c], c))[:top]
+            assert rows[image].tolist() == expected
+            assert values[image].tolist() == [scores[image, c] for c in expected]
