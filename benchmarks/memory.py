@@ -43,10 +43,9 @@ def run(settings: Settings) -> list[Table]:
         rest.append(taken["peak"] - taken["inputs"] - taken["scores"])
         figures = [taken["peak"], taken["inputs"], taken["scores"], rest[-1]]
         table.rows.append((f"{images:,}", *(f"{figure / MB:.0f}" for figure in figures)))
-    growth, scores = rest[-1] - rest[0], images * size.classes * 8
     table.notes.append(
         f"Each pool in a process of its own. From the first to the last row, everything else grows by "
-        f"{growth / MB:.0f} MB ({growth / scores:.1f} times the last row's scores)."
+        f"{(rest[-1] - rest[0]) / MB:.0f} MB."
     )
     return [table]
 

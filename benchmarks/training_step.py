@@ -109,8 +109,8 @@ def _tables(size: Size, side: int) -> list[Table]:
             "Where a batched step with fused Adam spends its time",
             ["d", "products ms", "rest of forward and backward ms", "Adam ms", "products alone: share of peak"],
             notes=[
-                "Best times. The products are timed by themselves, with the shapes of the step; the rest is what forward "
-                "and backward take beyond them: biases, ReLU, softmax, autograd."
+                "Best times. The products are timed by themselves, with the shapes of the step; the rest is what "
+                "forward and backward take beyond them: biases, ReLU, softmax, autograd."
             ],
         ),
         Table(
@@ -118,8 +118,8 @@ def _tables(size: Size, side: int) -> list[Table]:
             ["d", "weights M", "Adam GB/s", "copy GB/s", "update in place GB/s", "most a step could reach"],
             notes=[
                 "Best times. Adam reads four numbers per weight and writes three. A copy also fetches what it "
-                "overwrites; an update in place does not. Last column: the share of peak of a step with its products at "
-                "full peak, this Adam and nothing else."
+                "overwrites; an update in place does not. Last column: the share of peak of a step with its products "
+                "at full peak, this Adam and nothing else."
             ],
         ),
     ]

@@ -287,11 +287,21 @@ def test_a_file_has_the_fingerprint_of_its_content(tmp_path):
     assert hashes(pool=np.load(tmp_path / "pool.npy", mmap_mode="r")) == hashes()
 
 
-def test_reordering_the_classes_leaves_the_fingerprint():
+@pytest.mark.parametrize("part", ["data", "split"])
+def test_reordering_the_classes_leaves_the_fingerprint(part):
     order = np.array([2, 0, 3, 1])
     names = [NAMES[row] for row in order]
-    moved = {"signatures": SIGNATURES[order], "class_names": names, "labels": np.array(NAMES)[LABELS]}
-    assert hashes(**moved) == hashes()
+    moved = problem(signatures=SIGNATURES[order], class_names=names, labels=np.array(NAMES)[LABELS])
+    assert moved.labels.tolist() != LABELS.tolist()
+    assert moved.fingerprint()[part] == problem().fingerprint()[part]
+
+
+def test_a_class_that_counts_as_seen_changes_the_split():
+    made = problem()
+    seen = np.array([True, True, True, False])  # 'ape' too, although it has no labelled image
+    other = dataclasses.replace(made, classes=ClassTable.build(NAMES, SIGNATURES, seen))
+    assert other.fingerprint()["data"] == made.fingerprint()["data"]
+    assert other.fingerprint()["split"] != made.fingerprint()["split"]
 
 
 def test_a_class_with_another_name_changes_the_fingerprint():

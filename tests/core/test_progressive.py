@@ -16,7 +16,7 @@ from pren.core.progressive import Schedule, batches, predict, progressive_traini
 from pren.core.pseudo import PseudoLabels, select
 from pren.inputs import ArrayInputs
 from pren.methods.pren import PrEN
-from pren.vision.backbones import create_backbone
+from pren.vision.backbones import BACKBONES, create_backbone
 
 N_TRAIN, N_POOL = 12, 20
 SUBSETS = [[0, 0, 1, 1, 0], [0, 0, 0, 1, 1], [0, 0, 1, 0, 1]]  # two seen classes, three unseen ones
@@ -371,6 +371,25 @@ def test_a_frozen_backbone_trains_the_heads_as_its_features_would(make_problem):
         model.network_.ensemble.parameters(), on_features.network_.ensemble.parameters(), strict=True
     ):
         assert torch.allclose(ours, theirs, atol=1e-6)
+    assert np.allclose(model.scores(problem.pool), on_features.scores(pool), atol=1e-5)
+
+
+def test_a_frozen_backbone_is_in_evaluation_mode(make_problem, monkeypatch):
+    class Forgetful(nn.Module):
+        num_features = 16
+
+        def __init__(self, channels):
+            super().__init__()
+            self.dropout = nn.Dropout(0.9)
+
+        def forward(self, images):
+            return self.dropout(images.flatten(1))
+
+    monkeypatch.setitem(BACKBONES, "forgetful", Forgetful)
+    problem = make_problem(shape=(1, 4, 4))
+    model = fit(problem, frozen=True, backbone="forgetful")
+    train, pool = (ArrayInputs(x[np.arange(len(x))].flatten(1).numpy()) for x in (problem.train, problem.pool))
+    on_features = fit(replace(problem, train=train, pool=pool, backbone=None))
     assert np.allclose(model.scores(problem.pool), on_features.scores(pool), atol=1e-5)
 
 

@@ -6,7 +6,7 @@ import pytest
 from pren.methods.eszsl import ESZSL
 from pren.methods.pren import PrEN
 
-SMALL = {"heads": 4, "rounds": 2, "initial_batches": 4, "batches": 3, "batch_size": 8, "hidden": (8,), "lr": 1e-2}
+SMALL = {"heads": 6, "rounds": 2, "initial_batches": 10, "batches": 3, "batch_size": 8, "hidden": (8,), "lr": 3e-2}
 IMAGE = (1, 8, 12)
 
 

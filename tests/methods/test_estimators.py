@@ -31,7 +31,7 @@ DEFAULTS = {
         "completion": "null",
         "projection": True,
         "subsets": "half",
-        "gzsl_rule": "literal",
+        "gzsl_rule": "probability",
         "gamma": 0.0,
         "first_rounds": 5,
         "backbone": None,
@@ -98,7 +98,7 @@ class TestConventions:
 
     def test_numpy_numbers_are_parameters_too(self, small, make_problem):
         problem = make_problem()
-        model = small(heads=np.int64(4), lr=np.float64(1e-2)).fit(problem)
+        model = small(heads=np.int64(6), lr=np.float64(3e-2)).fit(problem)
         assert np.array_equal(model.scores(problem.pool), small().fit(problem).scores(problem.pool))
 
     def test_what_was_learned_ends_in_an_underscore(self, fitted):
@@ -275,7 +275,9 @@ class TestOrder:
     def test_pseudo_labels_are_rows_of_the_callers_class_table(self, small, make_problem, setting):
         order = np.random.default_rng(7).permutation(8)
         one, two = make_problem(setting=setting), make_problem(setting=setting, order=order)
-        for before, after in zip(small(first_rounds=1).fit_rounds(one), small(first_rounds=1).fit_rounds(two), strict=True):
+        for before, after in zip(
+            small(first_rounds=1).fit_rounds(one), small(first_rounds=1).fit_rounds(two), strict=True
+        ):
             assert np.array_equal(before.pseudo.images, after.pseudo.images)
             assert np.array_equal(before.pseudo.labels, order[after.pseudo.labels])
 
@@ -306,7 +308,7 @@ class TestRounds:
         assert [done.number for done in rounds] == [0, 1, 2, 3]
         assert len(rounds[0].pseudo) == 0
         for done in rounds[1:]:
-            assert 1 <= len(done.pseudo)
+            assert len(done.pseudo) >= 1
             assert len(set(done.pseudo.images.tolist())) == len(done.pseudo)
             assert not problem.classes.seen[done.pseudo.labels].any()
 
@@ -374,7 +376,7 @@ class TestBackbones:
 
     def test_the_backbones_learning_rate_is_its_own(self, small, make_problem):
         problem = make_problem(shape=(1, 8, 12))
-        default, same, other = (small(backbone_lr=lr).fit(problem).scores(problem.pool) for lr in (None, 1e-2, 1e-3))
+        default, same, other = (small(backbone_lr=lr).fit(problem).scores(problem.pool) for lr in (None, 3e-2, 1e-3))
         assert np.array_equal(default, same)
         assert not np.array_equal(default, other)
 

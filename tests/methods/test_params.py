@@ -129,7 +129,7 @@ class TestRegistry:
         assert create("pren-no-projection", projection=False, heads=3).heads == 3
 
     def test_parameters_are_checked(self):
-        with pytest.raises(PrenError, match="Did you mean .*heads"):
+        with pytest.raises(PrenError, match=r"Did you mean .*heads"):
             create("pren", haeds=3)
         with pytest.raises(PrenError, match="heads=0"):
             create("pren", heads=0)

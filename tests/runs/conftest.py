@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import os
 
 import numpy as np
 import pytest
@@ -10,7 +11,24 @@ import pytest
 from pren.runs.config import RunConfig
 from pren.runs.train import train
 
-SMALL = {"heads": 3, "rounds": 3, "initial_batches": 4, "batches": 3, "batch_size": 8, "hidden": [8], "lr": 1e-2}
+SMALL = {
+    "heads": 4,
+    "dim": 4,
+    "rounds": 3,
+    "initial_batches": 10,
+    "batches": 3,
+    "batch_size": 8,
+    "hidden": [8],
+    "lr": 3e-2,
+    "rho": 0.5,
+}
+PAIRS = [(0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (2, 0), (1, 0), (2, 1)]  # what stands left and right
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk(monkeypatch):
+    """Nobody pulls the plug here, so files need not be on the disk before the next line."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -19,25 +37,32 @@ class Interrupted(KeyboardInterrupt):
 
 @pytest.fixture(scope="session")
 def arrays():
-    """The arrays of a data file: classes do not stand in the order of their names, and the answers are known."""
+    """The arrays of a data file that can be learned: 5 seen classes, 3 unseen ones, whose answers are known.
+
+    A class is a pair of textures, left and right. Classes do not stand in the order of their names.
+    """
 
     def build(form="features", setting="zsl", seed=0):
         rng = np.random.default_rng(seed)
-        shape = (5,) if form == "features" else (1, 8, 12)
-        labels = np.repeat(np.arange(4), 6)
-        answers = rng.permutation(np.repeat(np.arange(4 if setting == "zsl" else 0, 8), 5))
-        centres = rng.normal(size=(8, *shape))
+        labels = np.repeat(np.arange(5), 5)
+        answers = rng.permutation(np.repeat(np.arange(5 if setting == "zsl" else 0, 8), 6))
+        signatures = np.eye(3)[PAIRS].reshape(8, 6)
+        y, x = np.mgrid[:8, :6]
+        textures = np.stack([y % 2, x % 2, (x + y) // 2 % 2])
+        images = np.concatenate(
+            [textures[[left for left, _ in PAIRS]], textures[[right for _, right in PAIRS]]], axis=2
+        )
+        centres = 2 * signatures if form == "features" else images[:, None]
         features, pool = (
-            (centres[which] + 0.3 * rng.normal(size=(len(which), *shape))).astype(np.float32)
+            (centres[which] + 0.3 * rng.normal(size=(len(which), *centres.shape[1:]))).astype(np.float32)
             for which in (labels, answers)
         )
-        names = np.array([f"{letter} class" for letter in "hgfedcba"])
         return {
             "features": features,
             "labels": labels,
-            "signatures": rng.random((8, 6)),
+            "signatures": signatures + 0.1 * rng.random((8, 6)),
             "pool": pool,
-            "class_names": names,
+            "class_names": np.array([f"{letter} class" for letter in "hgfedcba"]),
             "answers": answers,
         }
 

@@ -41,7 +41,7 @@ class TestResolved:
     def test_mistakes_are_found(self):
         with pytest.raises(PrenError, match=r"Unknown method 'pern'\. Did you mean pren"):
             RunConfig(data="numbers", method="pern").resolved()
-        with pytest.raises(PrenError, match="Did you mean .*rounds"):
+        with pytest.raises(PrenError, match=r"Did you mean .*rounds"):
             RunConfig(data="numbers", params={"ronds": 3}).resolved()
 
     def test_a_variant_cannot_be_made_another_method(self):

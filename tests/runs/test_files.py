@@ -33,6 +33,12 @@ class TestWriteBytes:
         assert (tmp_path / "a").read_bytes() == b"two"
         assert names(tmp_path) == ["a"]
 
+    def test_content_is_on_the_disk_before_it_has_its_name(self, tmp_path, monkeypatch):
+        found = []
+        monkeypatch.setattr(os, "fsync", lambda _: found.append((names(tmp_path), (tmp_path / "a").exists())))
+        write_bytes(tmp_path / "a", b"one")
+        assert found == [([f"{WRITING}a"], False)]
+
     def test_a_full_disk_leaves_the_old_content(self, tmp_path, full_disk):
         (tmp_path / "a").write_bytes(b"old")
         with pytest.raises(PrenError, match=r"Cannot write .*a: No space left on device"):
@@ -66,7 +72,9 @@ class TestTables:
         with path.open(newline="", encoding="utf-8") as file:
             assert list(csv.reader(file)) == [["image"] * (len(cells) + 1), *rows]
 
-    @pytest.mark.parametrize("name", ["a\rb", "a\nb", "a\r\nb", "a,b", '"a"', "'a'", " a ", "a\tb", "\x1b[31m", "\u2028"])
+    @pytest.mark.parametrize(
+        "name", ["a\rb", "a\nb", "a\r\nb", "a,b", '"a"', "'a'", " a ", "a\tb", "\x1b[31m", "\u2028"]
+    )
     def test_hostile_names_come_back(self, tmp_path, name):
         write_csv(tmp_path / "a.csv", ["image", "class"], [[0, name], [1, "other"]])
         text = (tmp_path / "a.csv").read_bytes().decode()
@@ -91,9 +99,13 @@ class TestNewFolder:
         assert names(tmp_path / "a") == ["x"]
 
     def test_it_does_not_appear_if_it_is_not(self, tmp_path):
-        with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "a") as writing:
-            (writing / "x").write_text("1")
-            raise KeyboardInterrupt
+        def write():
+            with new_folder(tmp_path / "a") as writing:
+                (writing / "x").write_text("1")
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            write()
         assert not (tmp_path / "a").exists()
 
     def test_a_leftover_is_cleared_away(self, tmp_path):

@@ -29,7 +29,7 @@ CHUNK_NUMBERS = 8_000_000  # at most how many numbers (heads x images x units or
 def chunk_size(ensemble: Ensemble) -> int:
     """How many images to score at once, so that memory does not grow with the pool."""
     heads, _, classes = ensemble.embeddings.shape
-    widest = max(classes, *(layer.bias.shape[-1] for layer in ensemble.layers))
+    widest = max(classes, *(bias.shape[-1] for name, bias in ensemble.named_parameters() if name.endswith("bias")))
     return max(1, min(CHUNK_IMAGES, CHUNK_NUMBERS // (heads * widest)))
 
 

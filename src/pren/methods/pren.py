@@ -39,7 +39,8 @@ Rate = Annotated[float, Field(gt=0)]
 class PrEN(Method):
     """K heads with different projections of the signatures vote; the best-agreed images become pseudo-labels.
 
-    The defaults are the paper's. Its two variants are parameters: *PrEN w/o Proj* is ``projection=False``, *Progressive
+    The defaults are the paper's (but for `gzsl_rule`, where the printed rule leaves the unseen classes nothing). Its two
+    variants are parameters: *PrEN w/o Proj* is ``projection=False``, *Progressive
     Training* is ``heads=1, projection=False, subsets="all"``.
 
     Args:
@@ -90,7 +91,7 @@ class PrEN(Method):
         completion: Completion = "null",
         projection: bool = True,
         subsets: Literal["half", "all"] = "half",
-        gzsl_rule: GzslRule = "literal",
+        gzsl_rule: GzslRule = "probability",
         gamma: float = 0.0,
         first_rounds: NotNegative = 5,
         backbone: str | None = None,

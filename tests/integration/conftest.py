@@ -1,0 +1,155 @@
+"""The command line in this process, with data small enough to fit in a moment."""
+
+import logging
+import os
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from pren.cli import __main__ as command_line
+
+SMALL = (
+    "--set=heads=4",
+    "--set=dim=4",
+    "--set=rounds=2",
+    "--set=initial_batches=6",
+    "--set=batches=2",
+    "--set=batch_size=8",
+    "--set=hidden=[8]",
+    "--set=lr=3e-2",
+)
+PAIRS = [(0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (2, 0), (1, 0), (2, 1)]  # what stands left and right
+
+
+class Result(NamedTuple):
+    """What became of a command."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="session")
+def small():
+    """The arguments that make `pren fit` quick."""
+    return SMALL
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch, tmp_path):
+    """A folder of its own to stand in, a wide window without colours, and no waiting for the disk."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setenv("COLUMNS", "250")
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    yield
+    logging.getLogger("pren").handlers.clear()  # the command line sends the log to the terminal
+
+
+@pytest.fixture
+def pren(monkeypatch, capsys):
+    """Run ``pren`` with arguments, in this process."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["pren", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            command_line.main()
+            code = 0
+        except SystemExit as exit_:
+            code = exit_.code or 0
+        return Result(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def good(pren):
+    """Run a command that must succeed."""
+
+    def run(*arguments):
+        result = pren(*arguments)
+        assert result.code == 0, result.err
+        return result
+
+    return run
+
+
+@pytest.fixture
+def bad(pren):
+    """Run a command that must fail in the way that users can mend, and return the one message."""
+
+    def run(*arguments):
+        result = pren(*arguments)
+        lines = result.err.splitlines()
+        messages = [line for line in lines if line.startswith("Error:")]
+        assert result.code == 2
+        assert result.out == ""
+        assert len(messages) == 1
+        assert lines[-1] == messages[0]
+        assert "Traceback" not in result.err
+        return messages[0].removeprefix("Error: ")
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def arrays():
+    """The arrays of a data file: 5 seen classes and 3 unseen ones, not in the order of their names."""
+
+    def build(form="features", setting="zsl"):
+        rng = np.random.default_rng(0)
+        labels = np.repeat(np.arange(5), 5)
+        answers = rng.permutation(np.repeat(np.arange(5 if setting == "zsl" else 0, 8), 6))
+        signatures = np.eye(3)[PAIRS].reshape(8, 6)
+        y, x = np.mgrid[:8, :6]
+        textures = np.stack([y % 2, x % 2, (x + y) // 2 % 2])
+        images = np.concatenate(
+            [textures[[left for left, _ in PAIRS]], textures[[right for _, right in PAIRS]]], axis=2
+        )
+        centres = 2 * signatures if form == "features" else images[:, None]
+        features, pool = (
+            (centres[which] + 0.2 * rng.normal(size=(len(which), *centres.shape[1:]))).astype(np.float32)
+            for which in (labels, answers)
+        )
+        return {
+            "features": features,
+            "labels": labels,
+            "signatures": signatures + 0.1 * rng.random((8, 6)),
+            "pool": pool,
+            "class_names": np.array([f"{letter} class" for letter in "hgfedcba"]),
+            "answers": answers,
+        }
+
+    return build
+
+
+@pytest.fixture
+def data(arrays, tmp_path):
+    """Write a data file and return its name; keywords replace arrays, None leaves them out."""
+
+    def write(form="features", setting="zsl", file="data.npz", **replaced):
+        content = {**arrays(form, setting), **replaced}
+        np.savez(tmp_path / file, **{key: value for key, value in content.items() if value is not None})
+        return file
+
+    return write
+
+
+@pytest.fixture
+def contents(tmp_path):
+    """Every file there is, with its bytes and its time, to see that nothing was lost or touched."""
+
+    def read(*without):
+        return {
+            path.relative_to(tmp_path).as_posix(): (path.stat().st_mtime_ns, path.read_bytes())
+            if path.is_file()
+            else None
+            for path in sorted(tmp_path.rglob("*"))
+            if path.name not in without
+        }
+
+    return read

@@ -1,0 +1,67 @@
+"""``pren demo``, smaller than it is."""
+
+import json
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pren.cli import demo
+from pren.data import DATASETS
+
+METHODS = ["pren", "pren-no-projection", "progressive", "eszsl"]
+
+
+@pytest.fixture(autouse=True)
+def smaller(monkeypatch):
+    """The demo's settings, cut down until it takes a second or two."""
+    monkeypatch.setattr(demo, "QUICK", {"rounds": 1})
+    quick = {"dim": 4, "heads": 2, "hidden": [8], "initial_batches": 1, "batches": 1, "batch_size": 4}
+    monkeypatch.setitem(DATASETS, "numbers", replace(DATASETS["numbers"], params=quick))
+
+
+def test_for_machines(good):
+    result = good("demo", "--out", "demo", "--seed", "5", "--json")
+    content = json.loads(result.out)
+    assert content["out"] == "demo"
+    assert content["seed"] == 5
+    assert [row["method"] for row in content["results"]] == METHODS
+    for row in content["results"]:
+        metrics = json.loads(Path("demo", row["method"], "metrics.json").read_text())
+        assert (row["top1"], row["macc"]) == (metrics["top1"], metrics["macc"])
+    assert result.err.count("  round  1/1") == 3
+    assert json.loads(good("show", "demo/pren", "--json").out)["params"]["seed"] == 5
+    assert sorted(path.name for path in Path("demo").iterdir()) == sorted([*METHODS, "images"])
+
+
+def test_for_people_and_what_it_tells_them_to_try(good):
+    out = good("demo").out
+    assert Path("runs/demo/pren/model.safetensors").is_file()
+    for title in ("PrEN", "PrEN w/o Proj", "Progressive Training", "ESZSL"):
+        assert any(line.startswith(f"{title}  ") for line in out.splitlines())
+    commands = [shlex.split(line, comments=True) for line in out.splitlines() if line.startswith("  pren ")]
+    assert [command[1] for command in commands] == ["show", "evaluate", "predict", "fit"]
+    for command in commands[:3]:
+        good(*command[1:])
+    assert len(Path("predictions.csv").read_text().splitlines()) == 1 + demo.IMAGES
+    assert commands[3][2] == "numbers"
+
+
+def test_it_never_writes_over_anything(good, bad, contents, monkeypatch):
+    monkeypatch.setattr(demo, "METHODS", ("eszsl",))
+    good("demo")
+    good("demo")
+    assert sorted(path.name for path in Path("runs").iterdir()) == ["demo", "demo-2"]
+    Path("afile").write_text("precious")
+    before = contents()
+    for out in ("runs/demo", "afile"):
+        assert out in bad("demo", "--out", out)
+    assert contents() == before
+
+
+def test_an_empty_folder_is_taken(good, monkeypatch):
+    monkeypatch.setattr(demo, "METHODS", ("eszsl",))
+    Path("mine").mkdir()
+    good("demo", "--out", "mine")
+    assert Path("mine/eszsl/model.safetensors").is_file()

@@ -1,0 +1,153 @@
+"""Class and file names may hold anything: no terminal obeys them, no table breaks over them."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+# In the order of the class table; the last three are unseen, so they stand in the predictions.
+NAMES = [
+    "\x1b[31mred\x1b[0m",
+    "[red]seen[/red]",
+    "[/]",
+    "a\nb",
+    "\u202eright to left",
+    "\x1b]0;owned\x07",
+    '[link=x]"quoted", with\nlines[/link]',
+    "[bold]\x9b31m, =1+1",
+]
+
+
+def shown(name):
+    """How a name may appear: what cannot be printed as an escape, everything else literally."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+
+
+@pytest.fixture
+def run(good, data, small):
+    """A run over hostile names; all it printed."""
+
+    def fit(names=NAMES, method="pren", setting="gzsl"):
+        arguments = small if method == "pren" else ()
+        name = data(setting=setting, class_names=np.array(names))
+        return good("fit", name, "--method", method, "--setting", setting, *arguments, "--out", "run")
+
+    return fit
+
+
+def table(path):
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+class TestFiles:
+    def test_tables_come_back(self, good, run, arrays):
+        run()
+        predictions = table("run/predictions.csv")
+        assert len(predictions) == 1 + 48
+        assert {len(row) for row in predictions} == {3}
+        assert {row[1] for row in predictions[1:]} <= set(NAMES)
+        pseudo = table("run/pseudo_labels.csv")
+        assert {row[1] for row in pseudo[1:]} <= set(NAMES)
+        np.save("new.npy", arrays()["pool"])
+        good("predict", "run", "new.npy", "--out", "labels.csv", "--top", "8", "--among", "all")
+        labels = table("labels.csv")
+        assert len(labels) == 1 + 18
+        for row in labels[1:]:
+            assert sorted(row[1::2]) == sorted(NAMES)
+
+    @pytest.mark.parametrize(
+        "name", ["a\rb", "a\r1,other,9", "a\r\nb", "a,b", '"', '""', "'", "\t", "a;b", "\x85", "\u2028", "\ufeff", "é"]
+    )
+    def test_any_name_comes_back(self, run, name):
+        names = [*NAMES[:-1], name]
+        if not name.strip():
+            names[-1] = f"x{name}x"
+        run(names, "eszsl", "zsl")
+        rows = table("run/predictions.csv")
+        assert [row[0] for row in rows] == ["image", *map(str, range(18))]
+        assert {row[1] for row in rows[1:]} <= set(names[-3:])
+        metrics = json.loads(Path("run/metrics.json").read_text(encoding="utf-8"))
+        assert [row["name"] for row in metrics["per_class"]] == names[-3:]
+
+    def test_half_a_character_is_refused(self, bad, data, small):
+        """A lone surrogate cannot be written to any file."""
+        name = data(class_names=np.array([*NAMES[:-1], "\ud800"]))
+        assert "\\ud800" in bad("fit", name, *small, "--out", "run")
+        assert not Path("run").exists()
+
+    def test_files_of_hostile_names(self, good, data, arrays, small):
+        folder = "[red]\x1b[31m, 'my' run"
+        out = good("fit", data(file="[b]\x1b[1mdata.npz"), *small, "--out", folder).out
+        assert "\x1b" not in out
+        assert f"Run folder: {shown(folder)}" in out
+        assert f"PrEN on {shown('[b]' + chr(27) + '[1mdata.npz')}" in out
+        assert "finished" in good("fit", "--resume", "--out", folder).out
+        np.save("new.npy", arrays()["pool"])
+        out = good("predict", folder, "new.npy", "--out", "[i]\x1b.csv").out
+        assert out == f"18 predictions are in {shown('[i]' + chr(27) + '.csv')}.\n"
+        assert Path("[i]\x1b.csv").is_file()
+
+
+class TestTerminal:
+    @pytest.mark.parametrize("colours", [False, True])
+    def test_no_terminal_obeys(self, good, run, monkeypatch, colours):
+        if colours:
+            monkeypatch.setenv("FORCE_COLOR", "1")
+        results = [run(), good("show", "run"), good("evaluate", "run", "--confused", "100")]
+        for result in results:
+            for text in (result.out, result.err):
+                for hostile in ("\x1b]", "\x1b[31mred", "\x9b", "\x07", "\u202e"):
+                    assert hostile not in text
+                if not colours:
+                    assert "\x1b" not in text
+
+    def test_names_are_shown_as_they_are(self, good, run):
+        run()
+        lines = good("evaluate", "run").out.splitlines()
+        for line, name in zip(lines[4:12], NAMES, strict=True):
+            assert line.startswith(f"{shown(name)}  ")
+
+    @pytest.mark.parametrize(
+        "name", [":smile:", ":warning:", "back\\slash", "at the end\\", "\\[red]", "[@click=x]y[/]"]
+    )
+    def test_this_name_too(self, good, run, name):
+        run([*NAMES[:-1], name], "eszsl")
+        assert good("evaluate", "run").out.splitlines()[11].startswith(f"{name}  ")
+
+    def test_json_is_plain_text(self, good, run):
+        run()
+        out = good("evaluate", "run", "--json").out
+        assert "\x1b" not in out
+        assert [row["name"] for row in json.loads(out)["per_class"]] == NAMES
+
+    def test_messages_are_one_safe_line(self, bad, data):
+        for name in ("\x1b[31mred", "[red]", "a\nb"):
+            message = bad("fit", data(labels=np.array([name] * 25)), "--out", "run")
+            assert "\x1b" not in message
+            assert "no signature" in message
+        assert "[red]" in bad("fit", data(labels=np.array(["[red]"] * 25)), "--out", "run")
+        assert "nowhere[red]\\x1b.npz" in bad("fit", "nowhere[red]\x1b.npz", "--out", "run")
+        assert "[red]" in bad("fit", data(), "--method", "[red]")
+        assert "'[/]'" in bad("fit", data(), "--set", "[/]=3")
+
+    def test_warnings_are_safe_too(self, good, data, arrays):
+        signatures = arrays()["signatures"].copy()
+        signatures[7] = signatures[5]
+        result = good(
+            "fit", data(signatures=signatures, class_names=np.array(NAMES)), "--method", "eszsl", "--out", "run"
+        )
+        assert "the same signature" in " ".join(result.err.split())
+        assert "\x1b" not in result.err
+        assert "\x07" not in result.err
+        assert "\x9b" not in result.err
+
+
+def test_the_names_can_do_harm():
+    """A naive table and a naive terminal would both fall for them."""
+    naive = "\n".join(f"0,{name}" for name in NAMES)
+    assert len(list(csv.reader(io.StringIO(naive)))) != len(NAMES)
+    assert any("\x1b" in name for name in NAMES)

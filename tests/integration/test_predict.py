@@ -1,0 +1,203 @@
+"""``pren predict``: new inputs, from files and from folders of images."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pren.inputs import ArrayInputs
+from pren.methods.storage import load_model
+from pren.vision.images import ImageFolder, save_images
+
+
+@pytest.fixture
+def run(good, data, small):
+    """A run folder, with features or images."""
+
+    def fit(form="features", setting="zsl"):
+        images = ["--set=backbone=small-cnn"] if form == "images" else []
+        good("fit", data(form, setting), *small, *images, "--setting", setting, "--out", "run")
+        return "run"
+
+    return fit
+
+
+def rows(path):
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def expected(inputs, names, among, top):
+    """The whole table by plain loops."""
+    model = load_model("run")
+    scores = model.scores(inputs)
+    seen = model.classes_.seen
+    candidates = [c for c in range(8) if among == "all" or seen[c] == (among == "seen")]
+    table = [
+        ["input", *(f"{what}_{rank + 1}" for rank in range(min(top, len(candidates))) for what in ("class", "score"))]
+    ]
+    for place, name in enumerate(names):
+        best = sorted(candidates, key=lambda c, place=place: -scores[place, c])[:top]
+        table.append([name, *(cell for c in best for cell in (model.classes_.names[c], repr(float(scores[place, c]))))])
+    return table
+
+
+class TestTables:
+    def test_an_array_file(self, good, run, arrays):
+        run()
+        pool = arrays()["pool"]
+        np.save("new.npy", pool)
+        out = good("predict", "run", "new.npy", "--out", "labels.csv").out
+        assert "18 predictions are in labels.csv." in out
+        assert rows("labels.csv") == expected(pool, map(str, range(18)), "unseen", 5)
+
+    def test_the_best_class_is_what_the_run_said_of_its_pool(self, good, run, arrays):
+        run(setting="gzsl")
+        np.save("new.npy", arrays(setting="gzsl")["pool"])
+        good("predict", "run", "new.npy", "--out", "labels.csv", "--top", "1")
+        assert rows("labels.csv")[1:] == rows("run/predictions.csv")[1:]
+
+    @pytest.mark.parametrize("key", ["features", "inputs", "anything"])
+    def test_a_file_of_named_arrays(self, good, run, arrays, key):
+        run()
+        np.savez("new.npz", **{key: arrays()["pool"]})
+        good("predict", "run", "new.npz", "--out", "labels.csv", "--top", "2")
+        assert rows("labels.csv") == expected(arrays()["pool"], map(str, range(18)), "unseen", 2)
+
+    @pytest.mark.parametrize("among", ["unseen", "seen", "all"])
+    @pytest.mark.parametrize("setting", ["zsl", "gzsl"])
+    @pytest.mark.parametrize("top", [1, 4, 1000])
+    def test_top_and_among(self, good, run, arrays, among, setting, top):
+        run(setting=setting)
+        pool = arrays()["pool"]
+        np.save("new.npy", pool)
+        good("predict", "run", "new.npy", "--out", "labels.csv", "--top", top, "--among", among)
+        assert rows("labels.csv") == expected(pool, map(str, range(18)), among, top)
+
+    def test_the_candidates_are_by_default_those_of_the_setting(self, good, run, arrays):
+        run(setting="gzsl")
+        np.save("new.npy", arrays()["pool"])
+        good("predict", "run", "new.npy", "--out", "labels.csv")
+        assert rows("labels.csv") == expected(arrays()["pool"], map(str, range(18)), "all", 5)
+
+    def test_json(self, good, run, arrays):
+        run()
+        np.save("new.npy", arrays()["pool"])
+        out = good("predict", "run", "new.npy", "--out", "labels.csv", "--top", "100", "--json").out
+        assert json.loads(out) == {"out": "labels.csv", "inputs": 18, "top": 3}
+
+    def test_images_in_an_array(self, good, run, arrays):
+        run("images")
+        np.save("new.npy", arrays("images")["pool"])
+        good("predict", "run", "new.npy", "--out", "labels.csv")
+        assert rows("labels.csv") == expected(arrays("images")["pool"], map(str, range(18)), "unseen", 5)
+
+    def test_a_folder_of_images(self, good, run, arrays):
+        run("images")
+        pool = ArrayInputs(arrays("images")["pool"].clip(0, 1))
+        save_images(pool, np.arange(4), "new")
+        save_images(pool, np.arange(4, 7), "new/deeper")
+        Path("new/notes.txt").write_text("no image")
+        good("predict", "run", "new", "--out", "labels.csv", "--top", "2")
+        names = [f"deeper/image-000{n}.png" for n in range(3)] + [f"image-000{n}.png" for n in range(4)]
+        assert rows("labels.csv") == expected(ImageFolder("new", (1, 8, 12)), names, "unseen", 2)
+
+    def test_no_inputs_are_no_rows(self, good, run):
+        run()
+        np.save("new.npy", np.empty((0, 6)))
+        good("predict", "run", "new.npy", "--out", "labels.csv")
+        assert len(rows("labels.csv")) == 1
+
+    def test_nothing_but_the_table_is_written(self, good, run, arrays, contents):
+        run()
+        np.save("new.npy", arrays()["pool"])
+        before = contents()
+        good("predict", "run", "new.npy", "--out", "labels.csv")
+        assert {name: content for name, content in contents().items() if name != "labels.csv"} == before
+
+
+class TestRefused:
+    def test_an_output_that_is_there_already(self, good, bad, run, arrays, contents):
+        run()
+        np.save("new.npy", arrays()["pool"])
+        Path("labels.csv").write_text("precious")
+        Path("folder").mkdir()
+        before = contents()
+        for out in ("labels.csv", "folder", "run/predictions.csv", "new.npy"):
+            assert f"{out} already exists" in bad("predict", "run", "new.npy", "--out", out)
+        assert contents() == before
+
+    def test_an_output_that_cannot_be_written(self, bad, run, arrays, contents):
+        run()
+        np.save("new.npy", arrays()["pool"])
+        before = contents()
+        for out in ("nowhere/labels.csv", "new.npy/labels.csv", "x" * 300):
+            assert "Cannot write" in bad("predict", "run", "new.npy", "--out", out)
+        assert contents() == before
+
+    @pytest.mark.parametrize(
+        ("array", "message"),
+        [
+            (np.zeros((2, 7)), r"inputs of shape (6,) each, not (7,)"),
+            (np.zeros(6), "new.npy must be (N, D) features or (N, C, H, W) images"),
+            (np.zeros((2, 1, 8, 12)), "inputs of shape (6,) each, not (1, 8, 12)"),
+            (np.array([["a"] * 6]), "must hold numbers"),
+            (np.full((2, 6), np.nan), "NaN or infinite values, first in row 0"),
+            (np.array([[0.0] * 6, [np.inf] * 6]), "NaN or infinite values, first in row 1"),
+        ],
+    )
+    def test_inputs_that_do_not_fit(self, bad, run, array, message):
+        run()
+        np.save("new.npy", array)
+        assert message in bad("predict", "run", "new.npy", "--out", "labels.csv")
+        assert not Path("labels.csv").exists()
+
+    def test_inputs_that_cannot_be_read(self, bad, run, arrays):
+        run()
+        Path("new.csv").write_text("1,2")
+        Path("new.npy").write_bytes(b"garbage")
+        np.save("objects.npy", np.array([{}], dtype=object))
+        np.savez("several.npz", one=np.zeros((2, 6)), two=np.zeros((2, 6)))
+        np.savez("none.npz")
+        Path("empty").mkdir()
+        for name, message in {
+            "new.csv": "new.csv is neither a .npy nor a .npz file",
+            "nowhere.npy": "There is no file nowhere.npy",
+            "nowhere": "nowhere",
+            "new.npy": "new.npy cannot be read as a NumPy file",
+            "objects.npy": "objects.npy cannot be read as a NumPy file",
+            "several.npz": "not clear which array to read",
+            "none.npz": "none.npz",
+            "empty": "(1 or 3, H, W)",
+        }.items():
+            assert message in bad("predict", "run", name, "--out", "labels.csv")
+        assert not Path("labels.csv").exists()
+
+    def test_images_that_cannot_be_read(self, bad, run, arrays):
+        run("images")
+        Path("empty").mkdir()
+        assert "There are no images in empty" in bad("predict", "run", "empty", "--out", "labels.csv")
+        Path("new").mkdir()
+        Path("new/image.png").write_bytes(b"garbage")
+        assert "image.png cannot be read as an image" in bad("predict", "run", "new", "--out", "labels.csv")
+        assert not Path("labels.csv").exists()
+
+    def test_candidates_that_there_are_not(self, bad, run, arrays):
+        run()
+        np.save("new.npy", arrays()["pool"])
+        message = bad("predict", "run", "new.npy", "--out", "labels.csv", "--among", "novel")
+        assert "among must be one of unseen, seen, all, not 'novel'" in message
+        assert not Path("labels.csv").exists()
+
+    def test_fewer_than_one_class(self, pren, run, arrays):
+        run()
+        np.save("new.npy", arrays()["pool"])
+        result = pren("predict", "run", "new.npy", "--out", "labels.csv", "--top", "0")
+        assert result.code == 2
+        assert "--top" in result.err
+
+    def test_no_run(self, bad, arrays):
+        np.save("new.npy", arrays()["pool"])
+        assert "nowhere is not a run folder" in bad("predict", "nowhere", "new.npy", "--out", "labels.csv")
