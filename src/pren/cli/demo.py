@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 import time
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +20,12 @@ from pren.errors import PrenError
 
 METHODS = ("pren", "pren-no-projection", "progressive", "eszsl")
 QUICK: dict[str, Any] = {"rounds": 8}  # the paper has 20; so the demo ends in three minutes on two cores
+INTRODUCTION = f"""\
+80 two-digit numbers have labelled images, 20 have none. Those are recognised
+from their signatures (which tens, which units), although their handwriting is
+slanted, blurred and noisy. To be quick: {QUICK["rounds"]} rounds instead of the paper's 20,
+and heads of (128, 128) units instead of (512, 512).
+"""
 IMAGES = 20  # how many pool images are written out to try `pren predict` on
 
 
@@ -31,14 +39,7 @@ def demo(
     folder = out or next(path for path in _names() if not path.exists())
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise PrenError(f"{folder} is not empty: choose another folder with --out.")
-    console = stderr()
-    console.print(
-        "80 two-digit numbers have labelled images, 20 have none. The unlabelled ones are recognised from their"
-    )
-    console.print("signatures (which tens, which units), although their handwriting is slanted, blurred and noisy.")
-    console.print(
-        f"{QUICK['rounds']} rounds instead of the paper's 20, and heads of (128, 128) units instead of (512, 512).\n"
-    )
+    stderr().print(INTRODUCTION)
     rows = [_run(name, folder / name, seed) for name in METHODS]
     _write_images(folder / "images")
     if json:
@@ -48,15 +49,19 @@ def demo(
     title = f"\nOn the 20 classes that were never labelled (per cent, seed {seed})"
     cells = [(row["title"], percent(row["top1"]), percent(row["macc"]), f"{row['seconds']:.0f} s") for row in rows]
     results.print(table(title, ["", "Top-1", "mAcc", "time"], cells))
-    run = safe(folder / "pren")
-    results.print(f"\nThe run folder is {run}. Try next:", soft_wrap=True)
-    results.print(f"  pren show {run}", soft_wrap=True)
-    results.print(f"  pren evaluate {run}", soft_wrap=True)
-    results.print(f"  pren predict {run} {safe(folder / 'images')} --out predictions.csv", soft_wrap=True)
-    results.print("  pren fit numbers --out runs/numbers     # all 20 rounds", soft_wrap=True)
+    pren = "pren" if shutil.which("pren") else sys.argv[0]  # after `make demo` it is .venv/bin/pren
+    run, images = folder / "pren", folder / "images"
+    results.print(f"\nThe run folder is {safe(run)}. Try next:", soft_wrap=True)
+    for arguments in (
+        f"show {run}",
+        f"evaluate {run}",
+        f"predict {run} {images} --out predictions.csv",
+        "fit numbers --out runs/numbers     # all 20 rounds",
+    ):
+        results.print(f"  {safe(pren)} {safe(arguments)}", soft_wrap=True)
 
 
-def _names() -> Any:
+def _names() -> Iterator[Path]:
     yield Path("runs/demo")
     yield from (Path(f"runs/demo-{number}") for number in count(2))
 

@@ -39,9 +39,9 @@ Rate = Annotated[float, Field(gt=0)]
 class PrEN(Method):
     """K heads with different projections of the signatures vote; the best-agreed images become pseudo-labels.
 
-    The defaults are the paper's (but for `gzsl_rule`, where the printed rule leaves the unseen classes nothing). Its two
-    variants are parameters: *PrEN w/o Proj* is ``projection=False``, *Progressive
-    Training* is ``heads=1, projection=False, subsets="all"``.
+    The defaults are the paper's, but for `gzsl_rule`: the printed rule leaves the unseen classes nothing. Its two
+    variants are parameters: *PrEN w/o Proj* is ``projection=False``, *Progressive Training* is ``heads=1,
+    projection=False, subsets="all"``.
 
     Args:
         heads: K.
