@@ -79,9 +79,14 @@ class ArrayInputs:
 def to_numpy(array: Array, name: str) -> NDArray[Any]:
     """Take NumPy, torch or nested lists, and return NumPy."""
     try:
-        result = array.detach().cpu().numpy() if isinstance(array, Tensor) else np.asarray(array)
+        if isinstance(array, Tensor):
+            array = array.detach().cpu()
+            array = (array.float() if array.dtype == torch.bfloat16 else array).numpy()
+        result = np.asarray(array)
     except ValueError as error:
         raise PrenError(f"{name} is not a regular array: {error}.") from error
+    if result.dtype.kind == "O" and all(isinstance(value, str) for value in result.flat):
+        result = result.astype(np.str_)  # as pandas has text
     if result.dtype.kind == "O":
         raise PrenError(f"{name} holds Python objects, not numbers or text.")
     return result

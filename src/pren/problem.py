@@ -67,7 +67,9 @@ class ClassTable:
                 "classes that are in the pool and have no labels."
             )
         if normalise:
+            table = table / np.abs(table).max(axis=1, keepdims=True)  # so that no square is too large or too small
             table = table / np.linalg.norm(table, axis=1, keepdims=True)
+        _warn_of_twins(names, table)
         return cls(tuple(names), table, seen.astype(bool), normalise)
 
     def __len__(self) -> int:
@@ -182,16 +184,17 @@ class Problem:
     def fingerprint(self) -> dict[str, str]:
         """Hashes of the data and of the split, to be kept with every result.
 
-        The data hash covers inputs and signatures; the split hash covers which classes are seen and which images are
-        labelled how, so two files with the same name and different splits cannot be confused.
+        The data hash covers inputs, class names and signatures; the split hash covers which classes are seen and which
+        images are labelled how, so two files with the same name and different splits cannot be confused.
         """
         data = hashlib.sha256()
         for inputs in (self.train, self.pool):
             data.update(inputs.digest())
-        data.update(np.ascontiguousarray(self.classes.signatures).tobytes())
         split = hashlib.sha256()
-        for name, seen in sorted(zip(self.classes.names, self.classes.seen.tolist(), strict=True)):
-            split.update(f"{name}\0{seen}\0".encode())
+        table = self.classes
+        for row in sorted(range(len(table)), key=table.names.__getitem__):  # the order of the classes means nothing
+            data.update(f"{table.names[row]}\0".encode() + table.signatures[row].tobytes())
+            split.update(f"{table.names[row]}\0{table.seen[row]}\0".encode())
         split.update(f"{self.setting}\0{len(self.pool)}\0".encode())
         split.update("\0".join(self.classes.names[label] for label in self.labels).encode())
         return {"data": data.hexdigest()[:16], "split": split.hexdigest()[:16]}
@@ -248,6 +251,9 @@ def _check_signatures(names: Sequence[str], table: NDArray[np.float64]) -> None:
             f"The signature of class {names[int(zero.argmax())]!r} is all zeros, so nothing tells it from another "
             "class: describe it, or leave the class out."
         )
+
+
+def _warn_of_twins(names: Sequence[str], table: NDArray[np.float64]) -> None:
     _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
     for row, original in enumerate(first[inverse.reshape(-1)]):
         if original < row:

@@ -18,4 +18,4 @@ def stream(seed: int, name: str, *index: int) -> np.random.Generator:
         name: What the numbers are for, such as ``"subsets"``.
         *index: Which of several streams of that name, such as a head or a round.
     """
-    return np.random.default_rng([seed, zlib.crc32(name.encode()), *index])
+    return np.random.default_rng([seed, zlib.crc32(name.encode()), len(index), *index])

@@ -24,5 +24,6 @@ def show(run: RunPath, json: Json = False) -> None:
     console.print(table(None, ["parameter", "value"], summary["params"].items(), 2))
     if history:
         console.print()
-        rows = [(row["round"], f"{row['loss']:.3f}", row["pseudo_labels"], row["changed"]) for row in history]
+        rows = [["-" if row[name] is None else row[name] for name in HISTORY] for row in history]
+        rows = [[f"{cell:.3f}" if isinstance(cell, float) else cell for cell in row] for row in rows]
         console.print(table(None, HISTORY, rows, 0))

@@ -6,6 +6,7 @@ resuming stay outside.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from torch.optim import Optimizer
 from pren.core.ensemble import Network
 from pren.core.pseudo import PseudoLabels, select
 from pren.core.voting import GzslRule, chunk_size, gzsl_scores, zsl_scores
+from pren.errors import PrenError
 from pren.inputs import Inputs, chunks
 from pren.seeds import stream
 
@@ -141,7 +143,12 @@ def _train(
         fabric.backward(loss)
         optimizer.step()
         losses.append(loss.detach())
-    return float(torch.stack(losses).mean()) if losses else float("nan")
+    if not losses:
+        return float("nan")
+    mean = float(torch.stack(losses).mean())
+    if not math.isfinite(mean):
+        raise PrenError("Training has diverged: the loss is no longer a number. Take a smaller lr.")
+    return mean
 
 
 def pseudo_labels(fabric: Fabric, network: Network, pool: Inputs, schedule: Schedule, number: int) -> PseudoLabels:

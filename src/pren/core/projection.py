@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,9 +129,8 @@ def top_eigenvectors(
     """
     values, columns = np.linalg.eigh(C)
     values, vectors = values[::-1], columns.T[::-1]  # descending; vectors are rows
-    size = np.abs(values).max()
-    positive, negative = values > ZERO * size, values < -ZERO * size
-    null = ~positive & ~negative
+    signs = _signs(values)
+    positive, null, negative = signs > 0, signs == 0, signs < 0
     if completion == "lapack":
         return vectors[:h].copy(), null[:h]
 
@@ -149,6 +148,12 @@ def top_eigenvectors(
     zero_row[n:filled] = True
     P[filled:] = _fix_signs(vectors[negative][: h - filled])
     return P, zero_row
+
+
+def _signs(eigenvalues: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
+    """1, 0 or -1 for each, what is small against the largest being 0."""
+    size = np.abs(eigenvalues).max()
+    return np.where(np.abs(eigenvalues) <= ZERO * size, 0, np.sign(eigenvalues)).astype(np.int64)
 
 
 def _fix_signs(rows: Matrix) -> Matrix:
@@ -223,11 +228,14 @@ def project(
         C = similarity_matrix(signatures[seen], signatures[Z])
         P, zero_row = top_eigenvectors(C, h, completion, stream(seed, "projection", k))
         E[k] = P @ signatures.T
-        # Where [M_S A, M_Z] has full rank, zero rows are orthogonal to every signature of Z_k. Make that exact, or
-        # round-off decides between classes that the informative rows leave tied.
-        must_vanish = np.ix_(zero_row, Z)
-        entries = E[k][must_vanish]
-        E[k][must_vanish] = np.where(np.abs(entries) <= ROUND_OFF * lengths[Z], 0.0, entries)
+        # Zero rows are orthogonal to every signature of Z_k if [M_S A, M_Z] has full rank, which is when |Z_k|
+        # eigenvalues are positive and as many negative. Make that exact, or round-off decides between classes that
+        # the informative rows leave tied. In the other case some entries may be round-off, too, and some not.
+        signs = _signs(np.linalg.eigvalsh(C))
+        full_rank = (signs > 0).sum() == (signs < 0).sum() == Z.sum()
+        on_subset = np.ix_(zero_row, Z)
+        round_off = full_rank | (np.abs(E[k][on_subset]) <= ROUND_OFF * lengths[Z])
+        E[k][on_subset] = np.where(round_off, 0.0, E[k][on_subset])
     return LabelEmbeddings(E, subsets)
 
 

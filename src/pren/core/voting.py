@@ -47,7 +47,7 @@ def head_votes(ensemble: Ensemble, raw: Tensor) -> Tensor:
     scores = ensemble.similarities(ensemble.activate(raw)).masked_fill(outside, -torch.inf)
     best = scores == scores.amax(dim=-1, keepdim=True)
     before_relu = ensemble.similarities(raw)
-    return before_relu.masked_fill(~best | outside, -torch.inf).argmax(dim=-1)
+    return before_relu.masked_fill(~best, -torch.inf).argmax(dim=-1)
 
 
 def vote_shares(votes: Tensor, subsets: Tensor) -> Tensor:
@@ -122,4 +122,4 @@ def gzsl_scores(ensemble: Ensemble, raw: Tensor, rule: GzslRule, gamma: float) -
         scores = mean_probabilities(similarities, ensemble.subsets)
     else:
         scores = torch.where(seen, similarities.double().mean(dim=0), zsl_scores(ensemble, raw))
-    return scores - gamma * seen
+    return scores - gamma * seen.double()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import time
 from collections.abc import Callable
@@ -65,7 +66,7 @@ def _fit(folder: RunFolder, method: Method, problem: Problem, on_round: OnRound 
         method, history, timings, state = checkpoint.method, checkpoint.history, checkpoint.timings, checkpoint.training
     since = time.perf_counter()
     for done in method.fit_rounds(problem, state):
-        row = (done.number, done.loss, len(done.pseudo), done.changed)
+        row = (done.number, None if math.isnan(done.loss) else done.loss, len(done.pseudo), done.changed)
         history.append(dict(zip(HISTORY, row, strict=True)))
         timings.append(round(time.perf_counter() - since, 3))
         folder.save_round(method, history, timings, done)
