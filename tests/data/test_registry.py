@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pren.data import DATASETS, Dataset, list_datasets, load, load_numbers
+from pren.data import DATASETS, Dataset, list_datasets, load, load_numbers, recommended_params
 from pren.errors import PrenError
 
 FEW = {"per_class": 1, "pool_per_class": 1}
@@ -75,4 +75,12 @@ def test_every_data_set_is_registered_under_its_name():
         assert dataset.name == name
         assert dataset.summary
         assert dataset.splits
-    assert DATASETS["numbers"].params == {"dim": 10}
+    assert recommended_params("numbers") == {"dim": 10, "hidden": (128, 128)}
+    assert recommended_params("my.npz") == {}
+
+
+def test_what_makes_a_data_set_cannot_be_changed():
+    problem, _ = load("numbers-features", per_class=1, pool_per_class=1)
+    assert problem.train.sample_shape == (512,)
+    with pytest.raises(PrenError, match="no option 'form'"):
+        load("numbers-features", form="images")

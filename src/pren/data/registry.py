@@ -111,7 +111,8 @@ def load(
     split = dataset.splits[0] if split is None else split
     if split not in dataset.splits:
         raise PrenError(f"{dataset.name} has no split {split!r}: choose one of {', '.join(dataset.splits)}.")
-    _check_options(dataset.name, dataset.load, options, taken={"root", "split", "setting"})
+    fixed = dataset.load.keywords if isinstance(dataset.load, partial) else {}
+    _check_options(dataset.name, dataset.load, options, taken={"root", "split", "setting", *fixed})
     if dataset.needs_root:
         options["root"] = Path(str(root))
     return dataset.load(split=split, setting=setting, **options)
