@@ -15,12 +15,13 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "seeds": set(),
     "version": set(),
+    "files": {"errors"},
     "inputs": {"errors"},
     "problem": {"errors", "inputs"},
     "core": {"errors", "seeds", "inputs", "problem"},
     "vision": {"errors", "seeds", "inputs", "problem", "core"},
     "data": {"errors", "seeds", "inputs", "problem", "core", "vision"},
-    "methods": {"errors", "seeds", "inputs", "problem", "core", "vision", "version"},
+    "methods": {"errors", "files", "seeds", "inputs", "problem", "core", "vision", "version"},
     "evaluation": {"errors", "inputs", "problem"},
 }
 ALLOWED["runs"] = set(ALLOWED)

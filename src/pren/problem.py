@@ -57,6 +57,10 @@ class ClassTable:
             raise PrenError(
                 f"There are {len(names)} class names but {len(table)} rows of signatures: give one row per class."
             )
+        if seen.shape != (len(table),):
+            raise PrenError(
+                f"seen must say yes or no for each of the {len(table)} classes, but has shape {seen.shape}."
+            )
         _check_names(names)
         _check_signatures(names, table)
         if not seen.any():

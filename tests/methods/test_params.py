@@ -18,11 +18,14 @@ class TestValidate:
         assert validate(ESZSL, {"gamma": 2}) == {"feature_reg": 1.0, "signature_reg": 1.0, "gamma": 2.0}
 
     def test_values_come_in_their_declared_types(self):
-        params = validate(PrEN, {"hidden": [3, 4], "lr": 1, "gamma": np.float32(0.5), "heads": np.int32(7)})
+        params = validate(
+            PrEN, {"hidden": [3, 4], "lr": 1, "gamma": np.float32(0.5), "heads": np.int32(7), "frozen": np.True_}
+        )
         assert params["hidden"] == (3, 4)
         assert type(params["lr"]) is float
         assert type(params["gamma"]) is float
         assert type(params["heads"]) is int
+        assert params["frozen"] is True
 
     def test_numbers_that_yaml_reads_as_text_are_numbers(self):
         assert validate(PrEN, {"lr": "1e-3"})["lr"] == 1e-3

@@ -26,7 +26,7 @@ def parse_assignments(assignments: list[str]) -> dict[str, Any]:
             raise PrenError(f"--set takes key=value, such as --set heads=20, not {assignment!r}.")
         try:
             params[key.strip()] = yaml.safe_load(text)
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise PrenError(f"--set {assignment}: the value cannot be read: {' '.join(str(error).split())}") from error
     return params
 

@@ -23,8 +23,8 @@ def predict(
     """Label images or feature vectors; one row each, best class first."""
     show_log()
     from pren.data import read_inputs
+    from pren.files import write_csv
     from pren.problem import candidates_of
-    from pren.runs.files import write_csv
     from pren.runs.folder import RunFolder, top_classes
     from pren.vision.images import ImageFolder
 
@@ -44,7 +44,7 @@ def predict(
     table = (
         [
             name,
-            *(cell for c, s in zip(classes, points, strict=True) for cell in (model.classes_.names[c], repr(float(s)))),
+            *(cell for c, s in zip(classes, points, strict=True) for cell in (model.classes_.names[c], float(s))),
         ]
         for name, classes, points in zip(names, best, values, strict=True)
     )

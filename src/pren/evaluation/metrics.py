@@ -142,7 +142,7 @@ def evaluate_predictions(
     known = labels != UNKNOWN
     everywhere = np.ones_like(known)
     _check("The prediction", predicted, everywhere, candidates, classes, "predict among the unseen classes only")
-    _check("The answer", labels, known, candidates, classes, "evaluate as 'gzsl', or leave such images out of the pool")
+    check_answers(answers, classes, setting)
     if not known.any():
         raise PrenError("No image has a known label, so there is nothing to evaluate: give the classes of some.")
 
@@ -171,6 +171,17 @@ def evaluate_predictions(
         per_class=tuple(rows),
         confusion=_cells(matrix, classes.names),
     )
+
+
+def check_answers(answers: Answers, classes: ClassTable, setting: Setting) -> None:
+    """Check that answers can be right at all, which can be done before anything is fitted.
+
+    Raises:
+        PrenError: If one is outside the class table or, in ZSL, names a seen class.
+    """
+    remedy = "evaluate as 'gzsl', or leave such images out of the pool"
+    known = answers.labels != UNKNOWN
+    _check("The answer", answers.labels, known, _candidates(classes, setting), classes, remedy)
 
 
 def _candidates(classes: ClassTable, setting: Setting) -> NDArray[np.bool_]:

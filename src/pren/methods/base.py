@@ -35,6 +35,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
     """
 
     name: ClassVar[str]
+    learned: ClassVar[str]  # the attribute that is there once there is a model
     gamma: float
 
     classes_: ClassTable
@@ -59,7 +60,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         """
         if state is not None:
             raise PrenError(f"{self.name} fits in one go: there is nothing to resume.")
-        self._begin(problem)
+        self._begin(problem, fresh=True)
         self._fit(problem)
         yield from ()
 
@@ -72,8 +73,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         Returns:
             (N, L), larger is better, columns in the order of the class table.
         """
-        if not hasattr(self, "classes_"):
-            raise PrenError(f"This {type(self).__name__} is not fitted yet: call fit(problem) first.")
+        self._check_fitted()
         wanted = as_inputs(inputs)
         if wanted.sample_shape != self.sample_shape_:
             raise PrenError(f"The model takes inputs of shape {self.sample_shape_} each, not {wanted.sample_shape}.")
@@ -98,7 +98,11 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         """Write the fitted model to a folder, which is made if need be."""
         from pren.methods.storage import save_model  # the storage knows all methods
 
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        self._check_fitted()
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise PrenError(f"Cannot make the folder {folder}: {error.strerror or error}.") from error
         save_model(self, Path(folder))
 
     @classmethod
@@ -115,9 +119,15 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         """Everything beyond the model that resuming needs."""
         return {}
 
-    def _begin(self, problem: Problem) -> None:
-        """Check the parameters and remember what the problem looks like."""
+    def _check_fitted(self) -> None:
+        if not hasattr(self, self.learned):
+            raise PrenError(f"This {type(self).__name__} is not fitted yet: call fit(problem) first.")
+
+    def _begin(self, problem: Problem, *, fresh: bool) -> None:
+        """Check the parameters, forget an older model if a fresh one is wanted, and remember the problem's looks."""
         self.set_params(**validate(type(self), self.get_params(deep=False)))
+        if fresh and hasattr(self, self.learned):
+            delattr(self, self.learned)
         self.classes_ = problem.classes
         self.setting_ = problem.setting
         self.sample_shape_ = problem.train.sample_shape
@@ -134,7 +144,11 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
 
     @abstractmethod
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        """The inverse of `_state`; the attributes of `Method` are already there."""
+        """The inverse of `_state`; the attributes of `Method` are already there.
+
+        Raises:
+            ValueError: If they do not belong together. (KeyError, TypeError and RuntimeError mean the same.)
+        """
 
     def _calibrated(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Calibrated stacking: in GZSL, γ is taken off every seen class."""

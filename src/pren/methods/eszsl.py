@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from torch import Tensor
 
 from pren.errors import PrenError
@@ -33,6 +33,7 @@ class ESZSL(Method):
     """
 
     name: ClassVar[str] = "eszsl"
+    learned: ClassVar[str] = "weights_"
 
     def __init__(
         self,
@@ -69,7 +70,11 @@ class ESZSL(Method):
         return {"weights": torch.from_numpy(self.weights_)}, {}
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        self.weights_ = tensors["weights"].numpy()
+        weights = tensors["weights"]
+        wanted = (int(np.prod(self.sample_shape_)), self.classes_.signatures.shape[1])
+        if weights.shape != wanted or weights.dtype != torch.float64:
+            raise ValueError(f"weights are {weights.dtype} {tuple(weights.shape)}, not float64 {wanted}")
+        self.weights_ = weights.numpy()
 
 
 def _flat(chunk: Tensor) -> Matrix:
@@ -78,5 +83,10 @@ def _flat(chunk: Tensor) -> Matrix:
 
 def _solve(gram: Matrix, ridge: float, right: Matrix) -> Matrix:
     """(gram + ridge I)⁻¹ right."""
-    solution: Matrix = cho_solve(cho_factor(gram + ridge * np.eye(len(gram))), right)
+    try:
+        solution: Matrix = cho_solve(cho_factor(gram + ridge * np.eye(len(gram))), right)
+    except LinAlgError as error:
+        raise PrenError(
+            "ESZSL cannot solve its equations in double precision: take a larger feature_reg and signature_reg."
+        ) from error
     return solution

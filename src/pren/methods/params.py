@@ -19,7 +19,9 @@ def schema(method: type) -> type[BaseModel]:
     hints = get_type_hints(method.__init__, include_extras=True)  # type: ignore[misc]
     parameters = list(inspect.signature(method).parameters.values())
     fields: dict[str, Any] = {p.name: (hints[p.name], p.default) for p in parameters}
-    return create_model(f"{method.__name__}Parameters", __config__=ConfigDict(extra="forbid"), **fields)
+    return create_model(
+        f"{method.__name__}Parameters", __config__=ConfigDict(extra="forbid", allow_inf_nan=False), **fields
+    )
 
 
 def validate(method: type, params: Mapping[str, Any]) -> dict[str, Any]:

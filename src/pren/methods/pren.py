@@ -25,6 +25,7 @@ from pren.core.projection import (
 )
 from pren.core.pseudo import PseudoLabels, per_class
 from pren.core.voting import CHUNK_IMAGES, GzslRule
+from pren.errors import PrenError
 from pren.inputs import ArrayInputs, Inputs, chunks
 from pren.methods.base import Method
 from pren.problem import Problem
@@ -73,6 +74,7 @@ class PrEN(Method):
     """
 
     name: ClassVar[str] = "pren"
+    learned: ClassVar[str] = "network_"
 
     def __init__(
         self,
@@ -124,7 +126,7 @@ class PrEN(Method):
 
     def fit_rounds(self, problem: Problem, state: dict[str, Tensor] | None = None) -> Iterator[Round]:
         """Run Algorithm 1, round by round; see `Method.fit_rounds`."""
-        self._begin(problem)
+        self._begin(problem, fresh=state is None)
         fabric = self._fabric()
         if state is None:
             self.backbone_ = self.backbone or problem.backbone
@@ -160,16 +162,22 @@ class PrEN(Method):
 
     def _restore_training(self, state: dict[str, Tensor]) -> Round:
         """Fill the optimiser with what `training_state` returned; return the round it was taken after."""
-        fresh = self._optimizer.state_dict()
-        entries: dict[int, dict[str, Tensor]] = {}
-        for key, value in state.items():
-            if key.startswith("adam."):
-                _, index, name = key.split(".")
-                entries.setdefault(int(index), {})[name] = value
-        self._optimizer.load_state_dict({"state": entries, "param_groups": fresh["param_groups"]})
-        pseudo = PseudoLabels(state["round.images"].numpy(), state["round.labels"].numpy())
-        changed = int(state["round.changed"])
-        self._round = Round(int(state["round.number"]), float(state["round.loss"]), pseudo, changed)
+        parameters = [parameter for group in self._optimizer.param_groups for parameter in group["params"]]
+        stepped = any(key.startswith("adam.") for key in state)  # not if there were no batches
+        names = ("step", "exp_avg", "exp_avg_sq")
+        try:
+            entries = {
+                index: {name: state[f"adam.{index}.{name}"] for name in names}
+                for index in range(len(parameters) if stepped else 0)
+            }
+            if any(entry["exp_avg"].shape != parameters[index].shape for index, entry in entries.items()):
+                raise ValueError("Adam's averages are not of the weights' shapes")
+            pseudo = PseudoLabels(state["round.images"].numpy(), state["round.labels"].numpy())
+            changed = int(state["round.changed"])
+            self._round = Round(int(state["round.number"]), float(state["round.loss"]), pseudo, changed)
+        except (KeyError, ValueError) as error:
+            raise PrenError(f"The state of training is damaged or belongs to another model: {error}") from error
+        self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": entries})
         return self._round
 
     def _schedule(self, problem: Problem) -> Schedule:
@@ -197,10 +205,21 @@ class PrEN(Method):
         return self.network_.state_dict(), {"backbone": self.backbone_}
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        self.backbone_ = facts["backbone"]
-        vectors, subsets = tensors["ensemble.embeddings"], tensors["ensemble.subsets"]
-        self.network_ = self._build(LabelEmbeddings(vectors.double().numpy(), subsets.numpy()))
-        self.network_.load_state_dict(tensors)
+        backbone, vectors, subsets = facts["backbone"], tensors["ensemble.embeddings"], tensors["ensemble.subsets"]
+        widths = [tensors[f"ensemble.layers.{layer}.bias"].shape[-1] for layer in range(len(self.hidden))]
+        if not (backbone is None or isinstance(backbone, str)) or widths != list(self.hidden):
+            raise ValueError("backbone or hidden layers are not those of the weights")
+        if vectors.dtype != torch.float32 or vectors.shape != (len(subsets), vectors.shape[1], len(self.classes_)):
+            raise ValueError(f"label embeddings cannot be {vectors.dtype} {tuple(vectors.shape)}")
+        if not torch.equal(subsets.any(dim=0), torch.from_numpy(self.classes_.unseen[self._order()])):
+            raise ValueError("the heads do not vote on the unseen classes")
+        self.backbone_ = backbone
+        network = self._build(LabelEmbeddings(vectors.double().numpy(), subsets.numpy()))
+        for name, empty in network.state_dict().items():
+            if tensors[name].dtype != empty.dtype:
+                raise ValueError(f"{name} is {tensors[name].dtype}, not {empty.dtype}")
+        network.load_state_dict(tensors)
+        self.network_ = network
 
     def _label_embeddings(self) -> LabelEmbeddings:
         """E_k and Z_k, with the classes in the order of their names."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from pren.errors import PrenError
+from pren.files import replacing
 from pren.methods.base import Method
 from pren.methods.params import validate
 from pren.methods.registry import METHODS
@@ -38,8 +40,8 @@ class _Facts(BaseModel):
     learned: dict[str, Any]
 
 
-def save_model(method: Method, folder: Path) -> Path:
-    """Write a fitted method to `folder` and return the file."""
+def save_model(method: Method, folder: Path) -> None:
+    """Write a fitted method to a folder, in place of what model was there."""
     tensors, learned = method._state()
     table = method.classes_
     facts = _Facts(
@@ -54,11 +56,10 @@ def save_model(method: Method, folder: Path) -> Path:
         sample_shape=method.sample_shape_,
         learned=learned,
     )
-    path = folder / MODEL_FILE
     content = {f"model.{key}": value.cpu().contiguous() for key, value in tensors.items()}
     content["signatures"] = torch.from_numpy(np.ascontiguousarray(table.signatures))
-    save_file(content, path, metadata={HEADER: facts.model_dump_json()})
-    return path
+    with replacing(folder / MODEL_FILE) as temporary:
+        save_file(content, temporary, metadata={HEADER: facts.model_dump_json()})
 
 
 def load_model(folder: str | Path) -> Method:
@@ -77,13 +78,12 @@ def load_model(folder: str | Path) -> Method:
         facts = _Facts.model_validate(header)
         entry = METHODS[facts.method]
         method = entry.method(**validate(entry.method, facts.params))
-        seen = np.array(facts.seen)
-        signatures = tensors.pop("signatures").numpy()
-        method.classes_ = ClassTable(tuple(facts.class_names), signatures, seen, facts.normalised)
+        table = ClassTable.build(facts.class_names, tensors.pop("signatures"), np.array(facts.seen), normalise=False)
+        method.classes_ = replace(table, normalised=facts.normalised)
         method.setting_ = facts.setting
         method.sample_shape_ = facts.sample_shape
         learned = {key.removeprefix("model."): value for key, value in tensors.items()}
         method._restore(learned, facts.learned)
-    except (OSError, SafetensorError, ValidationError, ValueError, KeyError, RuntimeError) as error:
+    except (PrenError, OSError, SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise PrenError(f"{path} is damaged or was not written by this version of pren: {error}") from error
     return method

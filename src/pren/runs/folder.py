@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -26,11 +28,11 @@ from torch import Tensor
 from pren.core.progressive import Round
 from pren.errors import PrenError
 from pren.evaluation import Metrics
+from pren.files import WRITING, link, new_folder, write_bytes, write_csv, write_json
 from pren.methods.base import Method
 from pren.methods.storage import MODEL_FILE, load_model, save_model
-from pren.problem import ClassTable, candidates_of
+from pren.problem import ClassTable, Setting, candidates_of
 from pren.runs.config import RunConfig, parse_config, read_yaml
-from pren.runs.files import link, new_folder, write_bytes, write_csv, write_json
 
 HISTORY = ("round", "loss", "pseudo_labels", "changed")
 TRAINING_FILE = "training.safetensors"
@@ -59,18 +61,20 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.made = False  # whether the folder itself is ours, and not the user's
 
     @classmethod
     def create(cls, path: str | Path, config: RunConfig) -> RunFolder:
         """Start a run in a folder that is new or empty."""
         folder = cls(path)
+        folder.made = not folder.path.exists()
         if folder.holds_run():
             raise PrenError(
                 f"{path} already holds a run: continue it with --resume, or choose another folder with --out."
             )
         try:
             folder.path.mkdir(parents=True, exist_ok=True)
-            if any(folder.path.iterdir()):
+            if any(not part.name.startswith(WRITING) for part in folder.path.iterdir()):
                 raise PrenError(f"{path} is not empty: choose another folder with --out.")
         except OSError as error:
             raise PrenError(f"Cannot make the folder {path}: {error.strerror or error}.") from error
@@ -97,7 +101,8 @@ class RunFolder:
         """Make room again after a run that failed before its first round."""
         if {part.name for part in self.path.iterdir()} == {"config.yaml"}:
             (self.path / "config.yaml").unlink()
-            self.path.rmdir()
+            if self.made:
+                self.path.rmdir()
 
     def config(self) -> RunConfig:
         """What the run was asked to do."""
@@ -126,46 +131,52 @@ class RunFolder:
         latest = self._latest()
         if latest is None:
             return []
-        history, _ = _read_state(latest)
-        return history
+        return _read_state(latest).history
 
     def save_round(self, method: Method, history: list[dict[str, Any]], timings: list[float], last: Round) -> None:
         """Keep the model, the state of training and the history after a round."""
-        checkpoints = self.path / "checkpoint"
-        current = checkpoints / f"round-{last.number:04d}"
+        current = self.path / "checkpoint" / f"round-{last.number:04d}"
+        names = [method.classes_.names[label] for label in last.pseudo.labels]
+        pseudo = list(zip(last.pseudo.images.tolist(), names, strict=True))
         with new_folder(current) as writing:
             save_model(method, writing)
             training = {key: value.cpu().contiguous() for key, value in method.training_state().items()}
             save_file(training, writing / TRAINING_FILE)
-            write_json(writing / STATE_FILE, {"history": history, "timings": timings})
-        link(current / MODEL_FILE, self.path / MODEL_FILE)
-        write_csv(self.path / "history.csv", HISTORY, ([row[name] for name in HISTORY] for row in history))
-        write_csv(self.path / "timings.csv", ("round", "seconds"), enumerate(timings))
-        table = method.classes_
-        rows = zip(last.pseudo.images.tolist(), (table.names[c] for c in last.pseudo.labels), strict=True)
-        write_csv(self.path / "pseudo_labels.csv", ("image", "class"), rows)
-        for old in checkpoints.iterdir():
+            state = {"history": history, "timings": timings, "pseudo_labels": pseudo}
+            write_json(writing / STATE_FILE, state)
+        self.publish()
+        for old in current.parent.iterdir():
             if old != current:
                 shutil.rmtree(old, ignore_errors=True)
 
+    def publish(self) -> None:
+        """Show what the last checkpoint holds in the folder itself, as a killed run may not have done any more."""
+        latest = self._latest()
+        if latest is None:
+            return
+        state = _read_state(latest)
+        link(latest / MODEL_FILE, self.path / MODEL_FILE)
+        write_csv(self.path / "history.csv", HISTORY, ([row[name] for name in HISTORY] for row in state.history))
+        write_csv(self.path / "timings.csv", ("round", "seconds"), enumerate(state.timings))
+        write_csv(self.path / "pseudo_labels.csv", ("image", "class"), state.pseudo_labels)
+
     def save_model(self, method: Method) -> None:
         """Keep the model of a method that has no rounds."""
-        with new_folder(self.path / "checkpoint") as writing:
-            save_model(method, writing)
-        link(self.path / "checkpoint" / MODEL_FILE, self.path / MODEL_FILE)
-        shutil.rmtree(self.path / "checkpoint")
+        save_model(method, self.path)
 
     def save_results(
-        self, scores: np.ndarray[Any, Any], method: Method, metrics: Metrics | None, facts: dict[str, Any]
+        self,
+        scores: NDArray[np.float64],
+        classes: ClassTable,
+        setting: Setting,
+        metrics: Metrics | None,
+        facts: dict[str, Any],
     ) -> None:
         """Write metrics and predictions; with them the run is finished."""
         if metrics is not None:
             write_json(self.path / "metrics.json", {**facts, **metrics.to_dict()})
-        table = method.classes_
-        best, values = top_classes(scores, table, candidates_of(method.setting_), 1)
-        rows = (
-            (i, table.names[c], repr(float(s))) for i, (c, s) in enumerate(zip(best[:, 0], values[:, 0], strict=True))
-        )
+        best, values = top_classes(scores, classes, candidates_of(setting), 1)
+        rows = ((i, classes.names[best[i, 0]], float(values[i, 0])) for i in range(len(scores)))
         write_csv(self.path / "predictions.csv", ("image", "class", "score"), rows)
 
     def checkpoint(self) -> Checkpoint | None:
@@ -177,25 +188,35 @@ class RunFolder:
             training = load_file(latest / TRAINING_FILE)
         except (OSError, SafetensorError) as error:
             raise PrenError(f"The checkpoint {latest} is damaged and cannot be resumed from: {error}") from error
-        return Checkpoint(load_model(latest), training, *_read_state(latest))
+        state = _read_state(latest)
+        return Checkpoint(load_model(latest), training, state.history, state.timings)
 
     def _latest(self) -> Path | None:
         rounds = sorted((self.path / "checkpoint").glob("round-*"))
         return rounds[-1] if rounds else None
 
 
-def _read_state(checkpoint: Path) -> tuple[list[dict[str, Any]], list[float]]:
+class _State(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    history: list[dict[str, Any]]
+    timings: list[float]
+    pseudo_labels: list[tuple[int, str]]
+
+
+def _read_state(checkpoint: Path) -> _State:
     try:
-        state = json.loads((checkpoint / STATE_FILE).read_text(encoding="utf-8"))
-        history = [{name: row[name] for name in HISTORY} for row in state["history"]]
-        return history, [float(seconds) for seconds in state["timings"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        state = _State.model_validate_json((checkpoint / STATE_FILE).read_bytes())
+        if any(set(row) != set(HISTORY) for row in state.history):
+            raise ValueError(f"a row of the history is not made of {', '.join(HISTORY)}")
+    except (OSError, ValueError) as error:
         raise PrenError(f"The checkpoint {checkpoint} is damaged: {error}") from error
+    return state
 
 
 def top_classes(
-    scores: np.ndarray[Any, Any], table: ClassTable, among: str, top: int
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    scores: NDArray[np.float64], table: ClassTable, among: str, top: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The best candidate classes of every image, best first.
 
     Returns:

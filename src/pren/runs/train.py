@@ -11,11 +11,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pren.core.progressive import Round
 from pren.errors import PrenError
-from pren.evaluation import evaluate
+from pren.evaluation import check_answers, evaluate
 from pren.methods.base import Method
-from pren.problem import Answers, Problem
+from pren.problem import UNKNOWN, Answers, Problem
 from pren.runs.config import RunConfig
 from pren.runs.folder import HISTORY, RunFolder
 
@@ -40,6 +43,8 @@ def train(
     config = config.resolved()
     method = config.create_method()
     problem, answers = config.load_data()
+    if answers is not None:
+        check_answers(answers, problem.classes, problem.setting)  # not after hours of training
     hashes = problem.fingerprint()
     if resume:
         folder = _reopen(out, config, hashes)
@@ -73,17 +78,20 @@ def _fit(folder: RunFolder, method: Method, problem: Problem, on_round: OnRound 
         if on_round is not None:
             on_round(done, method)
         since = time.perf_counter()
-    if not history:
+    if history:
+        folder.publish()  # once more: a run killed after its last checkpoint has no round left to do it
+    else:
         folder.save_model(method)
 
 
 def finish(folder: RunFolder, problem: Problem, answers: Answers | None) -> None:
     """Predict the pool with the model on disk and, where the answers are known, evaluate."""
     method = folder.model()
-    scores = method.scores(problem.pool)
-    metrics = None if answers is None else evaluate(scores, answers, problem.classes, problem.setting)
+    scores = _scores(method, problem)
+    known = answers is not None and (answers.labels != UNKNOWN).any()
+    metrics = evaluate(scores, answers, problem.classes, problem.setting) if answers is not None and known else None
     facts: dict[str, Any] = {"hashes": problem.fingerprint(), "rule": method.get_params().get("gzsl_rule")}
-    folder.save_results(scores, method, metrics, facts)
+    folder.save_results(scores, problem.classes, problem.setting, metrics, facts)
 
 
 def evaluate_run(folder: RunFolder) -> dict[str, Any]:
@@ -97,9 +105,14 @@ def evaluate_run(folder: RunFolder) -> dict[str, Any]:
     if answers is None:
         raise PrenError(f"The data of {folder.path} has no answers, so there is nothing to evaluate against.")
     _check_hashes(folder, config, problem.fingerprint())
-    method = folder.model()
-    metrics = evaluate(method.scores(problem.pool), answers, problem.classes, problem.setting)
+    metrics = evaluate(_scores(folder.model(), problem), answers, problem.classes, problem.setting)
     return metrics.to_dict()
+
+
+def _scores(method: Method, problem: Problem) -> NDArray[np.float64]:
+    """(N_pool, L) with the columns in the order of the problem's classes, which may have changed places since."""
+    place = {name: column for column, name in enumerate(method.classes_.names)}
+    return method.scores(problem.pool)[:, [place[name] for name in problem.classes.names]]
 
 
 def _reopen(out: str | Path, config: RunConfig, hashes: dict[str, str]) -> RunFolder:

@@ -7,11 +7,11 @@ import json
 import os
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pren.errors import PrenError
-from pren.runs.files import WRITING, link, new_folder, write_bytes, write_csv, write_json
+from pren.files import WRITING, link, new_folder, write_bytes, write_csv, write_json
 
 
 @pytest.fixture
@@ -65,6 +65,7 @@ class TestWriteBytes:
 class TestTables:
     # What a file can hold: no halves of surrogate pairs. csv.reader of Python 3.10 does not take NUL.
     @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1, max_size=4))
+    @example(["\r"])
     def test_any_text_comes_back(self, tmp_path_factory, cells):
         path = tmp_path_factory.mktemp("table") / "a.csv"
         rows = [["0", *cells], ["1", *reversed(cells)]]
