@@ -240,6 +240,8 @@ def _check_names(names: Sequence[str]) -> None:
     for row, name in enumerate(names):
         if not name.strip():
             raise PrenError(f"The class in row {row} has no name.")
+        if any("\ud800" <= character <= "\udfff" for character in name):
+            raise PrenError(f"The name of the class in row {row}, {name!r}, is not valid text.")
         if name in first:
             raise PrenError(f"Class name {name!r} stands twice, in rows {first[name]} and {row}: names must differ.")
         first[name] = row

@@ -115,7 +115,7 @@ def test_one_class_is_enough_on_either_side(good, data, arrays, small, method):
         **{key: content[key][rows] for key in ("signatures", "class_names")},
     )
     good("fit", name, "--method", method, *(small if method == "pren" else ()), "--out", "run")
-    assert Path("run/predictions.csv").read_text().splitlines()[1].startswith("0,a class,")
+    assert Path("run/predictions.csv").read_text().splitlines()[1].startswith('0,"a class",')
 
 
 def damaged_files():

@@ -47,6 +47,11 @@ def main() -> None:
     except PrenError as error:
         complain(str(error))
         sys.exit(2)
+    except OSError as error:  # a disk that is full, a name that is too long, a folder that is closed to us
+        if error.filename is None:
+            raise
+        complain(f"{error.filename}: {error.strerror}.")
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -16,16 +16,17 @@ from rich.console import Console
 from rich.logging import RichHandler
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 
 def stdout() -> Console:
     """Where results go."""
-    return Console(highlight=False)
+    return Console(highlight=False, emoji=False)
 
 
 def stderr() -> Console:
     """Where progress goes."""
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, emoji=False)
 
 
 def show_log() -> None:
@@ -35,10 +36,14 @@ def show_log() -> None:
         logger.addHandler(RichHandler(console=stderr(), show_time=False, show_path=False, markup=False))
 
 
+def visible(text: object) -> str:
+    """Any text without the characters that could drive a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+
+
 def safe(text: object) -> str:
-    """Any text as something that is safe to show."""
-    visible = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
-    return escape(visible)
+    """Any text for use among rich's markup."""
+    return escape(visible(text))
 
 
 def complain(message: str) -> None:
@@ -59,7 +64,7 @@ def table(title: str | None, header: Sequence[str], rows: Iterable[Sequence[obje
     for place, name in enumerate(header):
         result.add_column(name, justify="left" if place < numbers_from else "right", style=None)
     for row in rows:
-        result.add_row(*(safe(cell) for cell in row))
+        result.add_row(*(Text(visible(cell)) for cell in row))
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,5 +57,7 @@ def resumable(folder: Path) -> Iterator[None]:
         left = "The model of the last finished round is kept and can be used."
         if not (folder / MODEL_FILE).is_file():
             left = "No round was finished yet."
-        stderr().print(f"Interrupted. {left} Go on with: pren fit --resume --out {safe(folder)}", soft_wrap=True)
+        stderr().print(
+            f"Interrupted. {left} Go on with: pren fit --resume --out {safe(shlex.quote(str(folder)))}", soft_wrap=True
+        )
         raise typer.Exit(130) from None

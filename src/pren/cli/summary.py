@@ -42,6 +42,7 @@ def show_summary(summary: dict[str, Any]) -> None:
         header = ["", *(TITLES[key] for key in FIGURES[setting])]
         row = ["per cent", *(percent(metrics[key]) for key in FIGURES[setting])]
         console.print(table(None, header, [row]))
-    hashes = summary["record"].get("hashes", {})
-    console.print(f"split {safe(hashes.get('split', '?'))}, seed {safe(summary['params'].get('seed', '-'))}")
+    hashes = summary["record"].get("hashes")
+    split = hashes.get("split", "?") if isinstance(hashes, dict) else "?"
+    console.print(f"split {safe(split)}, seed {safe(summary['params'].get('seed', '-'))}")
     console.print(f"Run folder: {safe(summary['run'])}", soft_wrap=True)

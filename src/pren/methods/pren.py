@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from lightning_fabric import Fabric
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from torch import Tensor, nn
 
 from pren.core.ensemble import Ensemble, Network
@@ -35,6 +35,11 @@ from pren.vision.backbones import create_backbone
 Positive = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0)]
+
+
+def _null_is_a_name(value: Any) -> Any:
+    """YAML reads `completion: null` as nothing at all."""
+    return "null" if value is None else value
 
 
 class PrEN(Method):
@@ -90,7 +95,7 @@ class PrEN(Method):
         rho: Annotated[float, Field(ge=0, le=1)] = 0.25,
         n_max: Positive = 20,
         output_relu: bool = True,
-        completion: Completion = "null",
+        completion: Annotated[Completion, BeforeValidator(_null_is_a_name)] = "null",
         projection: bool = True,
         subsets: Literal["half", "all"] = "half",
         gzsl_rule: GzslRule = "probability",
@@ -209,8 +214,11 @@ class PrEN(Method):
         widths = [tensors[f"ensemble.layers.{layer}.bias"].shape[-1] for layer in range(len(self.hidden))]
         if not (backbone is None or isinstance(backbone, str)) or widths != list(self.hidden):
             raise ValueError("backbone or hidden layers are not those of the weights")
-        if vectors.dtype != torch.float32 or vectors.shape != (len(subsets), vectors.shape[1], len(self.classes_)):
-            raise ValueError(f"label embeddings cannot be {vectors.dtype} {tuple(vectors.shape)}")
+        heads, classes = subsets.shape
+        if subsets.dtype != torch.bool or vectors.dtype != torch.float32 or classes != len(self.classes_):
+            raise ValueError("label embeddings or subsets are of the wrong kind")
+        if vectors.shape != (heads, vectors.shape[1], classes):
+            raise ValueError(f"label embeddings cannot be of shape {tuple(vectors.shape)}")
         if not torch.equal(subsets.any(dim=0), torch.from_numpy(self.classes_.unseen[self._order()])):
             raise ValueError("the heads do not vote on the unseen classes")
         self.backbone_ = backbone

@@ -84,6 +84,6 @@ def load_model(folder: str | Path) -> Method:
         method.sample_shape_ = facts.sample_shape
         learned = {key.removeprefix("model."): value for key, value in tensors.items()}
         method._restore(learned, facts.learned)
-    except (PrenError, OSError, SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
+    except (PrenError, OSError, SafetensorError, ValueError, LookupError, TypeError, RuntimeError) as error:
         raise PrenError(f"{path} is damaged or was not written by this version of pren: {error}") from error
     return method

@@ -120,11 +120,11 @@ class RunFolder:
             return None
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            Metrics.model_validate({name: content[name] for name in Metrics.model_fields})
+        except (OSError, ValueError, LookupError, TypeError) as error:
             raise PrenError(f"{path} is damaged ('pren evaluate' makes the figures anew): {error}") from error
-        if not isinstance(content, dict):
-            raise PrenError(f"{path} is damaged ('pren evaluate' makes the figures anew).")
-        return content
+        result: dict[str, Any] = content
+        return result
 
     def history(self) -> list[dict[str, Any]]:
         """What each finished round did; empty for methods that have none."""
