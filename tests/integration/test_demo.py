@@ -54,8 +54,10 @@ def test_it_never_writes_over_anything(good, bad, contents, monkeypatch):
     good("demo")
     assert sorted(path.name for path in Path("runs").iterdir()) == ["demo", "demo-2"]
     Path("afile").write_text("precious")
+    Path("thesis").mkdir()
+    Path("thesis/chapter.txt").write_text("precious")
     before = contents()
-    for out in ("runs/demo", "afile"):
+    for out in ("runs/demo", "afile", "thesis"):
         assert out in bad("demo", "--out", out)
     assert contents() == before
 
