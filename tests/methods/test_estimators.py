@@ -218,17 +218,21 @@ class TestNotFitted:
         with pytest.raises(PrenError, match="not fitted"):
             model.scores(problem.pool)
 
-    def test_a_failed_fit_does_not_mix_two_problems(self, small, make_problem):
-        first, second = make_problem(n_unseen=3), make_problem(n_unseen=4)
-        model = small().fit(first)
-        model.set_params(dim=6)
-        with pytest.raises(PrenError, match="dim=6 must be less"):
+    @pytest.mark.parametrize("method", ["pren", "eszsl"])
+    def test_a_failed_fit_does_not_mix_two_problems(self, method, small, make_problem):
+        """Afterwards there is the old model as it was, or none."""
+        first, second = make_problem(n_unseen=3), make_problem(n_unseen=4, shape=(40,))
+        model = (small() if method == "pren" else ESZSL()).fit(first)
+        expected = model.scores(first.pool)
+        model.set_params(**({"dim": 6} if method == "pren" else {"feature_reg": 1e-300}))
+        with pytest.raises(PrenError, match=r"dim=6|feature_reg"):
             model.fit(second)
-        try:  # either the old model as it was, or none
-            scores = model.scores(first.pool)
-        except PrenError:
-            return
-        assert scores.shape[1] == len(model.classes_)
+        for problem in (first, second):
+            try:
+                scores = model.scores(problem.pool)
+            except PrenError:
+                continue
+            assert np.array_equal(scores, expected)
 
 
 class TestSeeds:

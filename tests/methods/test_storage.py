@@ -110,6 +110,18 @@ class TestRoundTrip:
         with pytest.raises(PrenError, match=f"holds a {kind.__name__}, not a {other.__name__}"):
             other.load(saved)
 
+    def test_saving_that_is_interrupted_leaves_the_old_model(self, saved, make_problem, monkeypatch):
+        before = (saved / MODEL_FILE).read_bytes()
+
+        def write_half(tensors, path, metadata):
+            path.write_bytes(before[: len(before) // 2])
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("pren.methods.storage.save_file", write_half)
+        with pytest.raises(KeyboardInterrupt):
+            ESZSL().fit(make_problem()).save(saved)
+        assert (saved / MODEL_FILE).read_bytes() == before
+
     def test_saving_replaces_what_was_there(self, saved, make_problem):
         model = ESZSL(feature_reg=7.0).fit(make_problem())
         model.save(saved)

@@ -38,7 +38,7 @@ def demo(
     show_log()
     folder = out or next(path for path in _names() if not path.exists())
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise PrenError(f"{folder} is not empty: choose another folder with --out.")
+        raise PrenError(f"{folder} is not an empty folder: choose another with --out.")
     stderr().print(INTRODUCTION)
     rows = [_run(name, folder / name, seed) for name in METHODS]
     _write_images(folder / "images")
@@ -46,9 +46,9 @@ def demo(
         print_json({"out": str(folder), "seed": seed, "results": rows})
         return
     results = stdout()
-    title = f"\nOn the 20 classes that were never labelled (per cent, seed {seed})"
+    results.print(f"\n[bold]On the 20 classes that were never labelled (per cent, seed {seed})[/]")
     cells = [(row["title"], percent(row["top1"]), percent(row["macc"]), f"{row['seconds']:.0f} s") for row in rows]
-    results.print(table(title, ["", "Top-1", "mAcc", "time"], cells))
+    results.print(table(["", "Top-1", "mAcc", "time"], cells))
     pren = "pren" if shutil.which("pren") else sys.argv[0]  # after `make demo` it is .venv/bin/pren
     run, images = folder / "pren", folder / "images"
     results.print(f"\nThe run folder is {safe(run)}. Try next:", soft_wrap=True)

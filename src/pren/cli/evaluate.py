@@ -27,15 +27,15 @@ def evaluate(
         return
     console = stdout()
     figures = FIGURES[metrics["setting"]]
-    console.print(table(None, [TITLES[key] for key in figures], [[percent(metrics[key]) for key in figures]], 0))
+    console.print(table([TITLES[key] for key in figures], [[percent(metrics[key]) for key in figures]], 0))
     console.print()
     rows = [
         (row["name"], "seen" if row["seen"] else "unseen", row["images"], row["correct"], percent(row["accuracy"]))
         for row in metrics["per_class"]
     ]
-    console.print(table(None, ["class", "", "images", "correct", "per cent"], rows, 2))
+    console.print(table(["class", "", "images", "correct", "per cent"], rows, 2))
     wrong = [cell for cell in metrics["confusion"] if cell["true"] != cell["predicted"]][:confused]
     if wrong:
         console.print()
         cells = [(cell["true"], cell["predicted"], cell["count"]) for cell in wrong]
-        console.print(table(None, ["class", "taken for", "images"], cells, 2))
+        console.print(table(["class", "taken for", "images"], cells, 2))

@@ -35,4 +35,4 @@ def list_names(
     if json:
         print_json([{"name": name, "summary": summary} for name, summary in rows])
     else:
-        stdout().print(table(None, ["name", "what it is"], rows, 2))
+        stdout().print(table(["name", "what it is"], rows, 2))

@@ -56,13 +56,11 @@ def print_json(content: Any) -> None:
     typer.echo(json.dumps(content, indent=2, allow_nan=False))
 
 
-def table(title: str | None, header: Sequence[str], rows: Iterable[Sequence[object]], numbers_from: int = 1) -> Table:
+def table(header: Sequence[str], rows: Iterable[Sequence[object]], numbers_from: int = 1) -> Table:
     """A table with text on the left and, from column `numbers_from` on, figures on the right."""
-    result = Table(
-        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
-    )
+    result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for place, name in enumerate(header):
-        result.add_column(name, justify="left" if place < numbers_from else "right", style=None)
+        result.add_column(name, justify="left" if place < numbers_from else "right")
     for row in rows:
         result.add_row(*(Text(visible(cell)) for cell in row))
     return result

@@ -21,9 +21,9 @@ def show(run: RunPath, json: Json = False) -> None:
     show_summary(summary)
     console = stdout()
     console.print()
-    console.print(table(None, ["parameter", "value"], summary["params"].items(), 2))
+    console.print(table(["parameter", "value"], summary["params"].items(), 2))
     if history:
         console.print()
         rows = [["-" if row[name] is None else row[name] for name in HISTORY] for row in history]
         rows = [[f"{cell:.3f}" if isinstance(cell, float) else cell for cell in row] for row in rows]
-        console.print(table(None, HISTORY, rows, 0))
+        console.print(table(HISTORY, rows, 0))

@@ -41,7 +41,7 @@ def show_summary(summary: dict[str, Any]) -> None:
     if metrics is not None:
         header = ["", *(TITLES[key] for key in FIGURES[setting])]
         row = ["per cent", *(percent(metrics[key]) for key in FIGURES[setting])]
-        console.print(table(None, header, [row]))
+        console.print(table(header, [row]))
     hashes = summary["record"].get("hashes")
     split = hashes.get("split", "?") if isinstance(hashes, dict) else "?"
     console.print(f"split {safe(split)}, seed {safe(summary['params'].get('seed', '-'))}")

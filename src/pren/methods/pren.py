@@ -168,18 +168,20 @@ class PrEN(Method):
     def _restore_training(self, state: dict[str, Tensor]) -> Round:
         """Fill the optimiser with what `training_state` returned; return the round it was taken after."""
         parameters = [parameter for group in self._optimizer.param_groups for parameter in group["params"]]
-        stepped = any(key.startswith("adam.") for key in state)  # not if there were no batches
-        names = ("step", "exp_avg", "exp_avg_sq")
         try:
-            entries = {
-                index: {name: state[f"adam.{index}.{name}"] for name in names}
-                for index in range(len(parameters) if stepped else 0)
-            }
-            if any(entry["exp_avg"].shape != parameters[index].shape for index, entry in entries.items()):
-                raise ValueError("Adam's averages are not of the weights' shapes")
+            number = int(state["round.number"])
+            stepped = self.initial_batches > 0 or (number > 0 and self.batches > 0)
+            entries: dict[int, dict[str, Tensor]] = {}
+            for index, parameter in enumerate(parameters if stepped else []):
+                shapes = {"step": torch.Size(), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
+                entries[index] = {name: state[f"adam.{index}.{name}"] for name in shapes}
+                if any(entries[index][name].shape != shape for name, shape in shapes.items()):
+                    raise ValueError("Adam's state is not of the weights' shapes")
+            if state["round.images"].shape != state["round.labels"].shape:
+                raise ValueError("not every pseudo-label has an image")
             pseudo = PseudoLabels(state["round.images"].numpy(), state["round.labels"].numpy())
             changed = int(state["round.changed"])
-            self._round = Round(int(state["round.number"]), float(state["round.loss"]), pseudo, changed)
+            self._round = Round(number, float(state["round.loss"]), pseudo, changed)
         except (KeyError, ValueError) as error:
             raise PrenError(f"The state of training is damaged or belongs to another model: {error}") from error
         self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": entries})

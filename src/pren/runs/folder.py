@@ -122,7 +122,7 @@ class RunFolder:
             content = json.loads(path.read_text(encoding="utf-8"))
             Metrics.model_validate({name: content[name] for name in Metrics.model_fields})
         except (OSError, ValueError, LookupError, TypeError) as error:
-            raise PrenError(f"{path} is damaged ('pren evaluate' makes the figures anew): {error}") from error
+            raise PrenError(f"{path} is damaged ('pren evaluate' shows the figures anew): {error}") from error
         result: dict[str, Any] = content
         return result
 

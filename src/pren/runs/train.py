@@ -55,7 +55,8 @@ def train(
         try:
             _fit(folder, method, problem, on_round)
         except PrenError:
-            folder.discard_if_nothing_done()
+            if not resume:
+                folder.discard_if_nothing_done()
             raise
         finish(folder, problem, answers)
     return folder
