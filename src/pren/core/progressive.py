@@ -183,4 +183,9 @@ def predict(
             return zsl_scores(network.ensemble, raw)
         return gzsl_scores(network.ensemble, raw, rule, gamma)
 
-    return np.concatenate([score(chunk).cpu().numpy() for chunk in chunks(inputs, size)])
+    scores = np.empty((len(inputs), network.ensemble.subsets.shape[1]))
+    done = 0
+    for chunk in chunks(inputs, size):
+        scores[done : done + len(chunk)] = score(chunk).cpu().numpy()
+        done += len(chunk)
+    return scores
