@@ -135,7 +135,7 @@ class TestRefused:
         before = contents()
         for out in ("nowhere/labels.csv", "new.npy/labels.csv", "x" * 300):
             message = bad("predict", "run", "new.npy", "--out", out)
-        assert "Cannot write" in message or "File name too long" in message
+            assert "Cannot write" in message or "File name too long" in message
         assert contents() == before
 
     @pytest.mark.parametrize(
