@@ -20,7 +20,6 @@ SMALL = (
     "--set=hidden=[8]",
     "--set=lr=3e-2",
 )
-PAIRS = [(0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (2, 0), (1, 0), (2, 1)]  # what stands left and right
 
 
 class Result(NamedTuple):
@@ -94,37 +93,6 @@ def bad(pren):
         return messages[0].removeprefix("Error: ")
 
     return run
-
-
-@pytest.fixture(scope="session")
-def arrays():
-    """The arrays of a data file: 5 seen classes and 3 unseen ones, not in the order of their names."""
-
-    def build(form="features", setting="zsl"):
-        rng = np.random.default_rng(0)
-        labels = np.repeat(np.arange(5), 5)
-        answers = rng.permutation(np.repeat(np.arange(5 if setting == "zsl" else 0, 8), 6))
-        signatures = np.eye(3)[PAIRS].reshape(8, 6)
-        y, x = np.mgrid[:8, :6]
-        textures = np.stack([y % 2, x % 2, (x + y) // 2 % 2])
-        images = np.concatenate(
-            [textures[[left for left, _ in PAIRS]], textures[[right for _, right in PAIRS]]], axis=2
-        )
-        centres = 2 * signatures if form == "features" else images[:, None]
-        features, pool = (
-            (centres[which] + 0.2 * rng.normal(size=(len(which), *centres.shape[1:]))).astype(np.float32)
-            for which in (labels, answers)
-        )
-        return {
-            "features": features,
-            "labels": labels,
-            "signatures": signatures + 0.1 * rng.random((8, 6)),
-            "pool": pool,
-            "class_names": np.array([f"{letter} class" for letter in "hgfedcba"]),
-            "answers": answers,
-        }
-
-    return build
 
 
 @pytest.fixture

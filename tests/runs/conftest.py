@@ -22,7 +22,6 @@ SMALL = {
     "lr": 3e-2,
     "rho": 0.5,
 }
-PAIRS = [(0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (2, 0), (1, 0), (2, 1)]  # what stands left and right
 
 
 @pytest.fixture(autouse=True)
@@ -33,40 +32,6 @@ def no_waiting_for_the_disk(monkeypatch):
 
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C, told apart from the one that stops the tests."""
-
-
-@pytest.fixture(scope="session")
-def arrays():
-    """The arrays of a data file that can be learned: 5 seen classes, 3 unseen ones, whose answers are known.
-
-    A class is a pair of textures, left and right. Classes do not stand in the order of their names.
-    """
-
-    def build(form="features", setting="zsl", seed=0):
-        rng = np.random.default_rng(seed)
-        labels = np.repeat(np.arange(5), 5)
-        answers = rng.permutation(np.repeat(np.arange(5 if setting == "zsl" else 0, 8), 6))
-        signatures = np.eye(3)[PAIRS].reshape(8, 6)
-        y, x = np.mgrid[:8, :6]
-        textures = np.stack([y % 2, x % 2, (x + y) // 2 % 2])
-        images = np.concatenate(
-            [textures[[left for left, _ in PAIRS]], textures[[right for _, right in PAIRS]]], axis=2
-        )
-        centres = 2 * signatures if form == "features" else images[:, None]
-        features, pool = (
-            (centres[which] + 0.3 * rng.normal(size=(len(which), *centres.shape[1:]))).astype(np.float32)
-            for which in (labels, answers)
-        )
-        return {
-            "features": features,
-            "labels": labels,
-            "signatures": signatures + 0.1 * rng.random((8, 6)),
-            "pool": pool,
-            "class_names": np.array([f"{letter} class" for letter in "hgfedcba"]),
-            "answers": answers,
-        }
-
-    return build
 
 
 @pytest.fixture
