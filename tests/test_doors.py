@@ -16,12 +16,14 @@ ALLOWED: dict[str, set[str]] = {
     "seeds": set(),
     "version": set(),
     "files": {"errors"},
+    "plain_yaml": {"errors"},
     "inputs": {"errors"},
+    "processes": {"errors", "inputs"},
     "problem": {"errors", "inputs"},
-    "core": {"errors", "seeds", "inputs", "problem"},
+    "core": {"errors", "seeds", "inputs", "processes", "problem"},
     "vision": {"errors", "seeds", "inputs", "problem", "core"},
     "data": {"errors", "seeds", "inputs", "problem", "core", "vision"},
-    "methods": {"errors", "files", "seeds", "inputs", "problem", "core", "vision", "version"},
+    "methods": {"errors", "files", "seeds", "inputs", "processes", "problem", "core", "vision", "version"},
     "evaluation": {"errors", "inputs", "problem"},
 }
 ALLOWED["runs"] = set(ALLOWED)

@@ -12,6 +12,10 @@ class PrenError(Exception):
     """
 
 
+class SharedError(PrenError):
+    """One that every process of a run raises alike, so that one of them on each machine speaks for all."""
+
+
 def suggest(word: str, known: Iterable[str]) -> str:
     """A sentence that offers the nearest known words, or all of them."""
     options = sorted(known)

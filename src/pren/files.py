@@ -1,13 +1,17 @@
-"""Writing that can be interrupted at any moment: to a temporary name first, then renamed."""
+"""Files that survive: writing that can be interrupted at any moment, and reading that nothing can surprise.
+
+Everything is written to a temporary name first, brought to the disk and then renamed.
+"""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,7 @@ from typing import Any
 from pren.errors import PrenError
 
 WRITING = ".writing-"  # how the names of unfinished files and folders begin
+BLOCK = 1 << 20
 
 
 @contextmanager
@@ -22,10 +27,12 @@ def replacing(path: Path) -> Iterator[Path]:
     """Hand out a temporary name for a file that becomes `path`, in place of what was there, once it is written."""
     temporary = path.with_name(f"{WRITING}{path.name}")
     with _explained(path):
+        remove(temporary)  # it could be a link, and writing would go to wherever it leads
         try:
             yield temporary
             _flush(temporary)
             temporary.replace(path)
+            _flush(path.parent)
         finally:
             with suppress(OSError):
                 temporary.unlink()
@@ -33,15 +40,21 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Hand out a temporary folder that becomes `path` once everything in it is written."""
+    """Hand out a temporary folder that becomes `path` once everything in it is written; its parent must be there."""
     temporary = path.with_name(f"{WRITING}{path.name}")
     with _explained(path):
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        yield temporary
-        for part in temporary.iterdir():
-            _flush(part)
-        temporary.rename(path)
+        remove(temporary)
+        temporary.mkdir()
+        try:
+            yield temporary
+            for part in sorted(temporary.rglob("*")):
+                _flush(part)
+            _flush(temporary)
+            temporary.rename(path)
+            _flush(path.parent)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)  # a full disk needs the room
+            raise
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -64,14 +77,75 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
     write_bytes(path, text.getvalue().encode())
 
 
+def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: dict[str, str] | None = None) -> None:
+    """Write tensors as safetensors."""
+    from safetensors.torch import save  # late: the command line writes tables without waiting for torch
+
+    # Not its `save_file`: that makes a temporary file of its own, which nobody would find after a crash.
+    write_bytes(path, save({key: value.cpu().contiguous() for key, value in tensors.items()}, metadata))
+
+
 def link(source: Path, path: Path) -> None:
     """Make `path` the same file as `source` (a copy where the file system has no links), replacing what was there."""
     with replacing(path) as temporary:
-        temporary.unlink(missing_ok=True)
         try:
             os.link(source, temporary)
         except OSError:
             shutil.copyfile(source, temporary)
+
+
+def remove(path: Path) -> None:
+    """Remove whatever bears that name, if anything does: of a link itself, not what it leads to."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """Read an ordinary file of at most so many bytes.
+
+    Raises:
+        PrenError: If there is none, or it is larger, or something else that could make the reader wait for ever.
+    """
+    check_file(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise PrenError(f"Cannot read {path}: {error.strerror or error}.") from error
+    if len(content) > most:
+        raise PrenError(f"{path} is larger than such a file can be ({most} bytes): it is damaged or something else.")
+    return content
+
+
+def check_file(path: Path) -> None:
+    """Refuse what is not an ordinary file: nothing at all, a folder, a link, a pipe, a device."""
+    if path.is_symlink() or not path.is_file():
+        what = "is not an ordinary file" if path.is_symlink() or path.exists() else "is missing"
+        raise PrenError(f"{path} {what}.")
+
+
+def sha256(path: Path) -> str:
+    """The checksum of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def check_links(folder: Path) -> None:
+    """Refuse a folder with a link that leads out of it: reading or removing would go astray.
+
+    Raises:
+        PrenError: Naming the link.
+    """
+    inside = folder.resolve()
+    for parent, folders, files in os.walk(folder):  # which does not follow links to folders
+        for path in (Path(parent, name) for name in folders + files):
+            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+                raise PrenError(f"{path} is a link that leads out of {folder}: remove it, or copy what it stands for.")
 
 
 @contextmanager
@@ -83,6 +157,9 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _flush(path: Path) -> None:
-    """Have the system put a file on the disk, so that the rename cannot come first."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+    """Have the system put a file or the names in a folder on the disk, so that what follows cannot come first."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -330,7 +330,7 @@ TINY = {"heads": 3, "hidden": (8,), "rounds": 1, "initial_batches": 2, "batches"
 
 
 def fit(problem, **params):
-    return PrEN(**(TINY | {"accelerator": "cpu"} | params)).fit(problem)
+    return PrEN(**(TINY | params)).fit(problem)
 
 
 def largest_moves(before, after):

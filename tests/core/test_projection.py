@@ -425,7 +425,7 @@ def test_without_projection_every_head_sees_the_signatures_themselves():
 
 # --- all of it, through PrEN
 
-TINY = {"hidden": (8,), "rounds": 2, "initial_batches": 3, "batches": 3, "batch_size": 8, "accelerator": "cpu"}
+TINY = {"hidden": (8,), "rounds": 2, "initial_batches": 3, "batches": 3, "batch_size": 8}
 
 
 @pytest.mark.parametrize(("n_unseen", "heads"), [(1, 1), (1, 3), (2, 1), (2, 4), (3, 2), (3, 7)])

@@ -36,7 +36,6 @@ DEFAULTS = {
         "first_rounds": 5,
         "backbone": None,
         "frozen": False,
-        "accelerator": "auto",
         "seed": 0,
     },
     ESZSL: {"feature_reg": 1.0, "signature_reg": 1.0, "gamma": 0.0},

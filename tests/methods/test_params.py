@@ -35,7 +35,7 @@ class TestValidate:
         [
             (PrEN, {"haeds": 3}, r"Unknown parameter 'haeds'\. Did you mean .*heads"),
             (PrEN, {"hiden": [3]}, r"Unknown parameter 'hiden'\. Did you mean hidden"),
-            (PrEN, {"zzzzzz": 3}, r"Unknown parameter 'zzzzzz'\. Known are accelerator, backbone, "),
+            (PrEN, {"zzzzzz": 3}, r"Unknown parameter 'zzzzzz'\. Known are backbone, "),
             (ESZSL, {"heads": 3}, r"Unknown parameter 'heads'\. Known are feature_reg, gamma, signature_reg\."),
             (PrEN, {"heads": "many"}, r"heads='many'.*integer"),
             (PrEN, {"heads": 2.5}, r"heads=2\.5.*integer"),
@@ -59,7 +59,6 @@ class TestValidate:
             (PrEN, {"completion": "nul"}, r"completion='nul'.*'null', 'lapack', 'complement' or 'none'"),
             (PrEN, {"subsets": "most"}, r"subsets='most'.*'half' or 'all'"),
             (PrEN, {"gzsl_rule": "best"}, r"gzsl_rule='best'.*'literal' or 'probability'"),
-            (PrEN, {"accelerator": "abacus"}, r"accelerator='abacus'.*'auto', 'cpu', 'cuda' or 'mps'"),
             (PrEN, {"first_rounds": -1}, r"first_rounds=-1"),
             (PrEN, {"seed": -1}, r"seed=-1"),
             (PrEN, {"gamma": "warm"}, r"gamma='warm'.*number"),

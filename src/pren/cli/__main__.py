@@ -10,9 +10,10 @@ import sys
 
 import typer
 
-from pren.cli import demo, evaluate, fit, listing, predict, show
+from pren.cli import demo, evaluate, fit, listing, migrate, predict, show
+from pren.cli.launch import speaks_for_its_machine
 from pren.cli.output import complain
-from pren.errors import PrenError
+from pren.errors import PrenError, SharedError
 from pren.version import __version__
 
 app = typer.Typer(
@@ -38,6 +39,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("list")(listing.list_names)
 app.command("show")(show.show)
+app.command("migrate")(migrate.migrate)
 
 
 def main() -> None:
@@ -45,7 +47,8 @@ def main() -> None:
     try:
         app()
     except PrenError as error:
-        complain(str(error))
+        if speaks_for_its_machine() or not isinstance(error, SharedError):
+            complain(str(error))
         sys.exit(2)
     except OSError as error:  # a disk that is full, a name that is too long, a folder that is closed to us
         if error.filename is None:

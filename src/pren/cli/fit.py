@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import shlex
 import sys
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pren.cli import options
+from pren.cli.launch import Processes, is_worker, run_workers, started_by_torchrun
 from pren.cli.options import Json
 from pren.cli.output import print_json, show_log
 from pren.cli.progress import resumable, rounds
+
+
+class Accelerator(str, Enum):
+    """As Lightning Fabric names them."""
+
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+    mps = "mps"
 
 
 def fit(
@@ -27,6 +38,13 @@ def fit(
     assignments: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any parameter of the method; repeatable.")
     ] = None,
+    devices: Annotated[int, typer.Option(min=1, help="Processes on this machine, each on a device of its own.")] = 1,
+    nodes: Annotated[int, typer.Option(min=1, help="Machines; start the same command on each of them.")] = 1,
+    node_rank: Annotated[int, typer.Option(min=0, help="Which of the machines this is, from 0.")] = 0,
+    main_address: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where the others find machine 0.")
+    ] = None,
+    accelerator: Annotated[Accelerator, typer.Option(help="Where to compute.")] = Accelerator.auto,
     config: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Settings; other options win.")] = None,
     json: Json = False,
 ) -> None:
@@ -35,19 +53,40 @@ def fit(
     params = options.parse_assignments(assignments or [])
     if seed is not None:
         params["seed"] = seed
+    processes = started_by_torchrun() or Processes(devices, nodes, node_rank, main_address)
+    if processes.several and not is_worker() and not started_by_torchrun():
+        raise typer.Exit(run_workers(processes))
+
     from pren.cli.summary import run_summary, show_summary
     from pren.methods.registry import get_entry
+    from pren.processes import join_processes, share_text, single_process, together, watching
+    from pren.runs.config import RunConfig
     from pren.runs.folder import RunFolder
     from pren.runs.train import train
 
     given = {"data": data, "root": root, "split": split, "setting": setting, "method": method}
-    base = RunFolder.open(out).config().model_dump() if resume and out is not None else None
-    wanted = options.build_config(config, given, params, base).resolved()
+
+    def read_config() -> RunConfig:
+        base = RunFolder.open(out).config().model_dump() if resume and out is not None else None
+        return options.build_config(config, given, params, base).resolved()
+
+    if processes.several:
+        fabric = join_processes(accelerator.value, processes.devices, processes.nodes)
+        with watching(fabric):
+            with together(fabric):  # the first machine alone needs the files that say what to do
+                text = read_config().model_dump_json() if fabric.is_global_zero else ""
+            wanted = RunConfig.model_validate_json(share_text(fabric, text)).resolved()
+    else:
+        fabric = single_process(accelerator.value)
+        wanted = read_config()
+    quiet = not fabric.is_global_zero
     folder = out or Path("runs") / "-".join([Path(wanted.data).stem, wanted.method, str(wanted.params.get("seed", 0))])
     command = shlex.join(["pren", *sys.argv[1:]])
     title = f"{get_entry(wanted.method).title} on {wanted.data}"
-    with rounds(title, wanted.params.get("rounds", 0)) as on_round, resumable(folder):
-        run = train(wanted, folder, resume=resume, command=command, on_round=on_round)
+    with rounds(title, wanted.params.get("rounds", 0), quiet) as on_round, resumable(folder, quiet):
+        run = train(wanted, folder, resume=resume, command=command, on_round=on_round, fabric=fabric)
+    if quiet:
+        return
     summary = run_summary(run)
     if json:
         print_json(summary)

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import yaml
 
 from pren.errors import PrenError
+from pren.plain_yaml import parse_yaml
 
 if TYPE_CHECKING:
     from pren.runs.config import RunConfig
@@ -24,10 +24,7 @@ def parse_assignments(assignments: list[str]) -> dict[str, Any]:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
             raise PrenError(f"--set takes key=value, such as --set heads=20, not {assignment!r}.")
-        try:
-            params[key.strip()] = yaml.safe_load(text)
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise PrenError(f"--set {assignment}: the value cannot be read: {' '.join(str(error).split())}") from error
+        params[key.strip()] = parse_yaml(text, f"--set {assignment}: the value")
     return params
 
 

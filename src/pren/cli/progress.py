@@ -20,16 +20,20 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def rounds(title: str, total: int) -> Iterator[OnRound]:
+def rounds(title: str, total: int, quiet: bool = False) -> Iterator[OnRound | None]:
     """Show the rounds of a run.
 
     Args:
         title: What is being trained.
         total: MaxIter.
+        quiet: Show nothing; of several processes, one speaks.
 
     Yields:
         What to call after every round.
     """
+    if quiet:
+        yield None
+        return
     console = stderr()
     columns = (TextColumn("  {task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -47,11 +51,13 @@ def rounds(title: str, total: int) -> Iterator[OnRound]:
 
 
 @contextmanager
-def resumable(folder: Path) -> Iterator[None]:
-    """On Ctrl-C, say what is left and how to go on, and exit with 130."""
+def resumable(folder: Path, quiet: bool = False) -> Iterator[None]:
+    """On Ctrl-C, say what is left and how to go on (unless told to be quiet), and exit with 130."""
     try:
         yield
     except KeyboardInterrupt:
+        if quiet:
+            raise typer.Exit(130) from None
         from pren.methods.storage import MODEL_FILE
 
         left = "The model of the last finished round is kept and can be used."

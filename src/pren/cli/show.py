@@ -10,7 +10,8 @@ def show(run: RunPath, json: Json = False) -> None:
     """Show what a run was asked to do, how it went and how well it did."""
     show_log()
     from pren.cli.summary import run_summary, show_summary
-    from pren.runs.folder import HISTORY, RunFolder
+    from pren.runs.checkpoint import HISTORY
+    from pren.runs.folder import RunFolder
 
     folder = RunFolder.open(run)
     summary = run_summary(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from pren.cli.output import percent, safe, stdout, table
@@ -36,7 +37,8 @@ def show_summary(summary: dict[str, Any]) -> None:
     state = "finished" if summary["finished"] else f"unfinished, {summary['rounds_done']} rounds saved"
     setting = summary["setting"]
     method = get_entry(summary["method"]).title
-    console.print(f"[bold]{safe(method)}[/] on {safe(summary['data'])} ({safe(setting)}, {state})")
+    data = Path(summary["data"]).name  # of a file, whose path is long; a registered name is its own
+    console.print(f"[bold]{safe(method)}[/] on {safe(data)} ({safe(setting)}, {state})")
     metrics = summary["metrics"]
     if metrics is not None:
         header = ["", *(TITLES[key] for key in FIGURES[setting])]

@@ -21,7 +21,8 @@ from pren.core.ensemble import Network
 from pren.core.pseudo import PseudoLabels, select
 from pren.core.voting import GzslRule, chunk_size, gzsl_scores, zsl_scores
 from pren.errors import PrenError
-from pren.inputs import Inputs, chunks
+from pren.inputs import Inputs
+from pren.processes import mean, over_chunks
 from pren.seeds import stream
 
 
@@ -82,7 +83,7 @@ def progressive_training(
     """Run Algorithm 1.
 
     Args:
-        fabric: Knows the device.
+        fabric: Knows the device and, if there are several, the processes; each trains on its part of every batch.
         network: Backbone and heads; trained in place.
         optimizer: Its state carries over from round to round.
         train: D_s.
@@ -134,21 +135,24 @@ def _train(
     model.train()
     targets = np.concatenate([labels, pseudo.labels])
     losses = []
-    for batch in order:
+    for whole in order:
+        batch = whole[fabric.global_rank :: fabric.world_size]
         ours, theirs = batch[batch < len(train)], batch[batch >= len(train)]
         parts = [train[ours], pool[pseudo.images[theirs - len(train)]]]
         y = torch.from_numpy(targets[np.concatenate([ours, theirs])])
         optimizer.zero_grad()
-        loss = model(torch.cat(parts).to(fabric.device), y.to(fabric.device))
+        # The gradients of the processes are averaged; a process with a larger part of the batch counts for more.
+        weight = len(batch) * fabric.world_size / len(whole)
+        loss = model(torch.cat(parts).to(fabric.device), y.to(fabric.device)) * weight
         fabric.backward(loss)
         optimizer.step()
         losses.append(loss.detach())
     if not losses:
         return float("nan")
-    mean = float(torch.stack(losses).mean())
-    if not math.isfinite(mean):
+    average = mean(fabric, float(torch.stack(losses).mean()))
+    if not math.isfinite(average):
         raise PrenError("Training has diverged: the loss is no longer a number. Take a smaller lr.")
-    return mean
+    return average
 
 
 def pseudo_labels(fabric: Fabric, network: Network, pool: Inputs, schedule: Schedule, number: int) -> PseudoLabels:
@@ -165,7 +169,6 @@ def pseudo_labels(fabric: Fabric, network: Network, pool: Inputs, schedule: Sche
     return select(scores, np.ones_like(unseen), schedule.per_class)
 
 
-@torch.inference_mode()
 def predict(
     fabric: Fabric, network: Network, inputs: Inputs, rule: GzslRule | None = None, gamma: float = 0.0
 ) -> NDArray[np.float64]:
@@ -175,17 +178,11 @@ def predict(
         (N, L): `zsl_scores`, or `gzsl_scores` where a rule is given.
     """
     network.eval()
-    size = chunk_size(network.ensemble)
 
     def score(chunk: Tensor) -> Tensor:
-        raw = network.ensemble(network.backbone(chunk.to(fabric.device)))
+        raw = network.ensemble(network.backbone(chunk))
         if rule is None:
             return zsl_scores(network.ensemble, raw)
         return gzsl_scores(network.ensemble, raw, rule, gamma)
 
-    scores = np.empty((len(inputs), network.ensemble.subsets.shape[1]))
-    done = 0
-    for chunk in chunks(inputs, size):
-        scores[done : done + len(chunk)] = score(chunk).cpu().numpy()
-        done += len(chunk)
-    return scores
+    return over_chunks(fabric, inputs, chunk_size(network.ensemble), score)

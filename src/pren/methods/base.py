@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from torch import Tensor
@@ -42,18 +43,27 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
     setting_: Setting
     sample_shape_: tuple[int, ...]
 
-    def fit(self: Self, problem: Problem) -> Self:
-        """Fit to the labelled images, the signatures and, if the method is transductive, the pool."""
-        for _ in self.fit_rounds(problem):
+    def fit(self: Self, problem: Problem, fabric: Fabric | None = None) -> Self:
+        """Fit to the labelled images, the signatures and, if the method is transductive, the pool.
+
+        Args:
+            problem: What to learn.
+            fabric: Where to compute, launched; None for one process on the best device there is.
+        """
+        for _ in self.fit_rounds(problem, fabric=fabric):
             pass
         return self
 
-    def fit_rounds(self, problem: Problem, state: dict[str, Tensor] | None = None) -> Iterator[Round]:
+    def fit_rounds(
+        self, problem: Problem, state: dict[str, Tensor] | None = None, fabric: Fabric | None = None
+    ) -> Iterator[Round]:
         """Fit step by step.
 
         Args:
             problem: What to learn.
-            state: What `training_state` returned after some round, to go on from there with the model as it is.
+            state: What `training_state` returned after some round, to go on from there with the model as it is. Of
+                several processes, the first one's model counts.
+            fabric: As for `fit`.
 
         Yields:
             Every finished round; nothing for methods that fit in one go.
@@ -63,6 +73,11 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         self._begin(problem, fresh=True)
         self._fit(problem)
         yield from ()
+
+    def check_processes(self, processes: int) -> None:
+        """Refuse to be fitted by more processes than can share the work."""
+        if processes > 1:
+            raise PrenError(f"{self.name} is fitted by one process: leave --devices and --nodes out.")
 
     def scores(self, inputs: Inputs | Array) -> NDArray[np.float64]:
         """Score every class.

@@ -26,9 +26,10 @@ from pren.core.projection import (
 from pren.core.pseudo import PseudoLabels, per_class
 from pren.core.voting import CHUNK_IMAGES, GzslRule
 from pren.errors import PrenError
-from pren.inputs import ArrayInputs, Inputs, chunks
+from pren.inputs import ArrayInputs, Inputs
 from pren.methods.base import Method
 from pren.problem import Problem
+from pren.processes import over_chunks, share_weights, single_process
 from pren.seeds import stream
 from pren.vision.backbones import create_backbone
 
@@ -70,7 +71,6 @@ class PrEN(Method):
         first_rounds: GZSL: rounds in which only unseen classes get pseudo-labels.
         backbone: Which network the images go through; None takes the problem's own.
         frozen: Whether the backbone stays as it is.
-        accelerator: Where to compute, as Lightning Fabric names it.
         seed: For subsets, projections, initial weights and batches.
 
     Attributes:
@@ -103,7 +103,6 @@ class PrEN(Method):
         first_rounds: NotNegative = 5,
         backbone: str | None = None,
         frozen: bool = False,
-        accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto",
         seed: NotNegative = 0,
     ) -> None:
         self.heads = heads
@@ -126,21 +125,23 @@ class PrEN(Method):
         self.first_rounds = first_rounds
         self.backbone = backbone
         self.frozen = frozen
-        self.accelerator = accelerator
         self.seed = seed
 
-    def fit_rounds(self, problem: Problem, state: dict[str, Tensor] | None = None) -> Iterator[Round]:
+    def fit_rounds(
+        self, problem: Problem, state: dict[str, Tensor] | None = None, fabric: Fabric | None = None
+    ) -> Iterator[Round]:
         """Run Algorithm 1, round by round; see `Method.fit_rounds`."""
         self._begin(problem, fresh=state is None)
-        fabric = self._fabric()
-        if state is None:
+        fabric = fabric or single_process()
+        self.check_processes(fabric.world_size)
+        if not hasattr(self, "network_"):  # with a state: the first of several processes alone has read the model
             self.backbone_ = self.backbone or problem.backbone
             self.network_ = self._build(self._label_embeddings())
-        network, train, pool = self.network_, problem.train, problem.pool
+        network, train, pool = self.network_.to(fabric.device), problem.train, problem.pool
+        share_weights(fabric, network)
         if self.frozen and len(self.sample_shape_) > 1:
             # Images never change, and neither do their features: take them once and train on them.
-            backbone = network.backbone.to(fabric.device)
-            train, pool = _extract(fabric, backbone, train), _extract(fabric, backbone, pool)
+            train, pool = (_extract(fabric, network.backbone, inputs) for inputs in (train, pool))
             network = Network(nn.Identity(), network.ensemble)
         self._optimizer = self._adam(network)
         last = None if state is None else self._restore_training(state)
@@ -149,6 +150,11 @@ class PrEN(Method):
         for done in progressive_training(fabric, network, self._optimizer, train, labels, pool, schedule, last):
             self._round = done
             yield Round(done.number, done.loss, self._named(done.pseudo), done.changed)
+
+    def check_processes(self, processes: int) -> None:
+        """Every process takes part in every batch."""
+        if processes > self.batch_size:
+            raise PrenError(f"{processes} processes cannot share batches of {self.batch_size}: take fewer.")
 
     def training_state(self) -> dict[str, Tensor]:
         """Adam's state and the last round; the weights are the model's."""
@@ -202,7 +208,7 @@ class PrEN(Method):
         )
 
     def _scores(self, inputs: Inputs) -> NDArray[np.float64]:
-        fabric = self._fabric()
+        fabric = single_process()
         self.network_.to(fabric.device)
         rule = self.gzsl_rule if self.setting_ == "gzsl" else None
         by_name = predict(fabric, self.network_, inputs, rule, self.gamma)
@@ -254,9 +260,6 @@ class PrEN(Method):
             groups.append({"params": backbone, "lr": self.backbone_lr or self.lr})
         return torch.optim.Adam(groups, betas=(0.9, 0.999), fused=True)
 
-    def _fabric(self) -> Fabric:
-        return Fabric(accelerator=self.accelerator, devices=1)
-
     def _order(self) -> NDArray[np.int64]:
         """(L,) rows of the class table in the order of the names, as the network has them."""
         return np.argsort(np.array(self.classes_.names), kind="stable")
@@ -266,9 +269,7 @@ class PrEN(Method):
         return PseudoLabels(pseudo.images, self._order()[pseudo.labels])
 
 
-@torch.inference_mode()
 def _extract(fabric: Fabric, backbone: nn.Module, inputs: Inputs) -> Inputs:
     """Features (N, d) of all images."""
     backbone.eval()
-    parts = [backbone(chunk.to(fabric.device)).cpu().numpy() for chunk in chunks(inputs, CHUNK_IMAGES)]
-    return ArrayInputs(np.concatenate(parts))
+    return ArrayInputs(over_chunks(fabric, inputs, CHUNK_IMAGES, backbone))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,10 @@ import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from torch import Tensor
 
 from pren.errors import PrenError
-from pren.files import replacing
+from pren.files import check_file, write_tensors
 from pren.methods.base import Method
 from pren.methods.params import validate
 from pren.methods.registry import METHODS
@@ -23,13 +24,15 @@ from pren.version import __version__
 
 MODEL_FILE = "model.safetensors"
 HEADER = "pren"
+FORMAT: Literal[2] = 2  # `pren.runs.migrate` brings older ones up to date
 
 
 class _Facts(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    format: Literal[1]
+    format: Literal[2]
     version: str
+    checksum: str
     method: str
     params: dict[str, Any]
     class_names: list[str]
@@ -45,8 +48,9 @@ def save_model(method: Method, folder: Path) -> None:
     tensors, learned = method._state()
     table = method.classes_
     facts = _Facts(
-        format=1,
+        format=FORMAT,
         version=__version__,
+        checksum="",
         method=method.name,
         params=method.get_params(),
         class_names=list(table.names),
@@ -58,8 +62,31 @@ def save_model(method: Method, folder: Path) -> None:
     )
     content = {f"model.{key}": value.cpu().contiguous() for key, value in tensors.items()}
     content["signatures"] = torch.from_numpy(np.ascontiguousarray(table.signatures))
-    with replacing(folder / MODEL_FILE) as temporary:
-        save_file(content, temporary, metadata={HEADER: facts.model_dump_json()})
+    write_model(folder / MODEL_FILE, content, facts.model_dump(mode="json"))
+
+
+def write_model(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    """Write tensors and facts with their checksum: models are copied around on their own."""
+    header = json.dumps({**facts, "checksum": _checksum(tensors, facts)})
+    write_tensors(path, tensors, {HEADER: header})
+
+
+def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and facts of a model file, of whatever format; nothing about them is checked yet.
+
+    Raises:
+        PrenError: If it is not a model file.
+    """
+    check_file(path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads((file.metadata() or {})[HEADER])
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  (not a dict)
+        if not isinstance(facts, dict):
+            raise TypeError("its header holds no facts")
+    except (OSError, SafetensorError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise PrenError(f"{path} is damaged or was not written by pren: {error}") from error
+    return tensors, facts
 
 
 def load_model(folder: str | Path) -> Method:
@@ -69,12 +96,17 @@ def load_model(folder: str | Path) -> Method:
         PrenError: If there is none, or the file is damaged or of another format.
     """
     path = Path(folder) / MODEL_FILE
-    if not path.is_file():
+    if not path.exists():
         raise PrenError(f"There is no model in {folder}: {MODEL_FILE} is missing.")
+    tensors, header = read_model(path)
+    if header.get("format") != FORMAT:
+        raise PrenError(
+            f"{path} was written by another version of pren (format {header.get('format')}, this one reads {FORMAT}): "
+            "bring an older one up to date with 'pren migrate FOLDER --out NEW'; for a newer one, upgrade pren."
+        )
+    if header.get("checksum") != _checksum(tensors, header):
+        raise PrenError(f"{path} is damaged: it is not what was written (its checksum differs).")
     try:
-        with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {})[HEADER])
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  (not a dict)
         facts = _Facts.model_validate(header)
         entry = METHODS[facts.method]
         method = entry.method(**validate(entry.method, facts.params))
@@ -84,6 +116,16 @@ def load_model(folder: str | Path) -> Method:
         method.sample_shape_ = facts.sample_shape
         learned = {key.removeprefix("model."): value for key, value in tensors.items()}
         method._restore(learned, facts.learned)
-    except (PrenError, OSError, SafetensorError, ValueError, LookupError, TypeError, RuntimeError) as error:
+    except (PrenError, ValueError, LookupError, TypeError, RuntimeError) as error:
         raise PrenError(f"{path} is damaged or was not written by this version of pren: {error}") from error
     return method
+
+
+def _checksum(tensors: dict[str, Tensor], facts: dict[str, Any]) -> str:
+    """Over all facts but itself, and the name, type, shape and bytes of every tensor."""
+    others = {key: value for key, value in facts.items() if key != "checksum"}
+    digest = hashlib.sha256(json.dumps(others, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

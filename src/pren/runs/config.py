@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,16 +12,22 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pren.data import load, recommended_params
 from pren.errors import PrenError, suggest
+from pren.files import read_bytes
 from pren.methods.base import Method
 from pren.methods.params import schema, validate
 from pren.methods.registry import create, get_entry
+from pren.plain_yaml import parse_yaml
 from pren.problem import Answers, Problem
+from pren.runs.manifest import FORMAT, check_format
+
+MOST_BYTES = 1 << 20
 
 
 class RunConfig(BaseModel):
     """Data, method and parameters.
 
     Attributes:
+        format: How all this is written down; see `pren.runs.migrate`.
         data: A registered name or the path of a file.
         root: The folder of a data set that is not embedded.
         split: Which of its splits; None for its default.
@@ -31,6 +39,7 @@ class RunConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    format: Literal[2] = FORMAT
     data: str
     root: str | None = None
     split: str | None = None
@@ -39,6 +48,10 @@ class RunConfig(BaseModel):
     params: dict[str, Any] = {}
     record: dict[str, Any] = {}
 
+    def is_file(self) -> bool:
+        """Whether the data are a file of the user's own, not a registered name."""
+        return Path(self.data).suffix.lower() == ".npz"
+
     def resolved(self) -> RunConfig:
         """The same with every parameter written out and checked."""
         entry = get_entry(self.method)
@@ -46,6 +59,17 @@ class RunConfig(BaseModel):
         advice = {key: value for key, value in recommended_params(self.data).items() if key in known}
         params = validate(entry.method, {**advice, **entry.preset, **self.params})
         return self.model_copy(update={"params": params})
+
+    def settled(self, record: dict[str, Any]) -> RunConfig:
+        """The same for a run folder: with what is to be remembered, and a path that holds in any working folder.
+
+        The record's id is that of all runs with these settings on these data, wherever and whenever.
+        """
+        what = {**self.model_dump(mode="json", exclude={"data", "root", "record"}), "hashes": record.get("hashes")}
+        identity = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+        data = str(Path(self.data).absolute()) if self.is_file() else self.data
+        root = None if self.root is None else str(Path(self.root).absolute())
+        return self.model_copy(update={"data": data, "root": root, "record": {"id": identity, **record}})
 
     def load_data(self) -> tuple[Problem, Answers | None]:
         """The problem and, where they are known, its answers."""
@@ -56,29 +80,37 @@ class RunConfig(BaseModel):
         return create(self.method, **self.params)
 
     def difference(self, other: RunConfig) -> list[str]:
-        """What two resolved configurations disagree in, as ``name: ours, theirs``."""
-        ours, theirs = self.model_dump(exclude={"record"}), other.model_dump(exclude={"record"})
+        """What two resolved configurations disagree in, as ``name: ours, theirs``.
+
+        Not where the data are: they may have moved, and their hashes tell whether they are the same.
+        """
+        aside = {"record", "root"} | ({"data"} if self.is_file() and other.is_file() else set())
+        ours, theirs = self.model_dump(exclude=aside), other.model_dump(exclude=aside)
         ours |= {f"params.{key}": value for key, value in ours.pop("params").items()}
         theirs |= {f"params.{key}": value for key, value in theirs.pop("params").items()}
         keys = [*ours, *(key for key in theirs if key not in ours)]
         return [f"{k}: {ours.get(k)!r}, {theirs.get(k)!r}" for k in keys if ours.get(k) != theirs.get(k)]
 
     def to_yaml(self) -> str:
-        """As text that `read_config` takes."""
+        """As text that `parse_config` takes after `parse_yaml`."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML file that holds a mapping."""
+    return yaml_mapping(read_bytes(path, MOST_BYTES), path)
+
+
+def yaml_mapping(content: bytes, path: Path) -> dict[str, Any]:
+    """The mapping that the content of a YAML file stands for."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PrenError(f"Cannot read {path}: {error.strerror or error}.") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError
-        raise PrenError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(content, dict):
+        text = content.decode()
+    except ValueError as error:
+        raise PrenError(f"{path} is not valid YAML: it is not UTF-8 text ({error}).") from error
+    mapping = parse_yaml(text, str(path))
+    if not isinstance(mapping, dict):
         raise PrenError(f"{path} must hold names and values, such as 'method: pren'.")
-    return content
+    return mapping
 
 
 def parse_config(content: dict[str, Any], where: str) -> RunConfig:
@@ -87,6 +119,9 @@ def parse_config(content: dict[str, Any], where: str) -> RunConfig:
     Raises:
         PrenError: Naming every key that is unknown, missing or of the wrong kind.
     """
+    number = content.get("format", FORMAT)
+    if type(number) is int:
+        check_format(number, where)
     try:
         return RunConfig.model_validate(content)
     except ValidationError as error:

@@ -7,111 +7,165 @@ pseudo_labels.csv   the last round's: place in the pool, class
 predictions.csv     place in the pool, class, score
 metrics.json        where the answers are known
 model.safetensors   the model to keep
-checkpoint/         the last finished round, to resume from
+manifest.json       the checksums of all these; written last, so where it is, the run is finished
+checkpoint/         the last finished round, to resume from, with a manifest of its own
+.lock               who is writing, while somebody is
 """
 
 from __future__ import annotations
 
 import json
-import shutil
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from pren.core.progressive import Round
 from pren.errors import PrenError
 from pren.evaluation import Metrics
-from pren.files import WRITING, link, new_folder, write_bytes, write_csv, write_json
+from pren.files import WRITING, check_links, link, read_bytes, remove, write_bytes, write_csv, write_json
 from pren.methods.base import Method
+from pren.methods.registry import create
 from pren.methods.storage import MODEL_FILE, load_model, save_model
 from pren.problem import ClassTable, Setting, candidates_of
-from pren.runs.config import RunConfig, parse_config, read_yaml
+from pren.runs.checkpoint import (
+    HISTORY,
+    Checkpoint,
+    State,
+    read_checkpoint,
+    read_state,
+    remove_others,
+    save_checkpoint,
+)
+from pren.runs.config import MOST_BYTES, RunConfig, parse_config, yaml_mapping
+from pren.runs.lock import LOCK, Lock
+from pren.runs.manifest import MANIFEST, check_format, checksum_holds, verify, with_checksum, write_manifest
 
-HISTORY = ("round", "loss", "pseudo_labels", "changed")
-TRAINING_FILE = "training.safetensors"
-STATE_FILE = "state.json"
-
-
-@dataclass(frozen=True, eq=False)
-class Checkpoint:
-    """A run after one of its rounds.
-
-    Attributes:
-        method: The model.
-        training: What else training needs.
-        history: What each round did, by the names of `HISTORY`.
-        timings: Seconds per round.
-    """
-
-    method: Method
-    training: dict[str, Tensor]
-    history: list[dict[str, Any]]
-    timings: list[float]
+CONFIG_FILE = "config.yaml"
+RESULTS = (CONFIG_FILE, MODEL_FILE, "predictions.csv")
+ALSO = ("history.csv", "timings.csv", "pseudo_labels.csv", "metrics.json")  # where the method and the data have them
 
 
 class RunFolder:
-    """Reads and writes a run; every write is whole or not at all."""
+    """Reads and writes a run; every write is whole or not at all.
+
+    `create` and `reopen` hold the folder against other writers until `close`, or the end of a ``with`` block.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.made = False  # whether the folder itself is ours, and not the user's
+        self._made = False  # whether the folder itself is ours, and not the user's
+        self._lock: Lock | None = None
+        self._run = ""  # what the checksums say which run their files belong to
 
     @classmethod
     def create(cls, path: str | Path, config: RunConfig) -> RunFolder:
-        """Start a run in a folder that is new or empty."""
+        """Start a run in a folder that is new or empty, and hold it."""
         folder = cls(path)
-        folder.made = not folder.path.exists()
+        folder._made = not folder.path.exists()
         if folder.holds_run():
             raise PrenError(
                 f"{path} already holds a run: continue it with --resume, or choose another folder with --out."
             )
         try:
             folder.path.mkdir(parents=True, exist_ok=True)
-            if any(not part.name.startswith(WRITING) for part in folder.path.iterdir()):
-                raise PrenError(f"{path} is not empty: choose another folder with --out.")
         except OSError as error:
             raise PrenError(f"Cannot make the folder {path}: {error.strerror or error}.") from error
-        write_bytes(folder.path / "config.yaml", config.to_yaml().encode())
+        folder._lock = Lock(folder.path, str(config.record.get("command", "")))
+        try:
+            if any(part.name != LOCK and not part.name.startswith(WRITING) for part in folder.path.iterdir()):
+                raise PrenError(f"{path} is not empty: choose another folder with --out.")
+            write_bytes(folder.path / CONFIG_FILE, with_checksum(config.to_yaml().encode()))
+        except PrenError:
+            folder.discard_if_nothing_done()
+            folder.close()
+            raise
+        folder._run = config.record["id"]
         return folder
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
-        """Take an existing run."""
+        """Take an existing run to read from.
+
+        Raises:
+            PrenError: If there is none, or what is there is not what was written.
+        """
         folder = cls(path)
         if not folder.holds_run():
             raise PrenError(f"{path} is not a run folder: it has no config.yaml. 'pren fit' makes one.")
+        check_links(folder.path)
+        folder._run = str(folder.config().record.get("id"))
+        if folder.finished():
+            try:
+                verify(folder.path, RESULTS, folder._run)
+            except PrenError as error:
+                raise PrenError(
+                    f"{error} Put back what was there; or remove {MANIFEST}, and 'pren fit --resume' writes the "
+                    "results again from the last checkpoint."
+                ) from error
         return folder
+
+    @classmethod
+    def reopen(cls, path: str | Path, command: str = "") -> RunFolder:
+        """Take an existing run to go on with, and hold it unless it is finished."""
+        folder = cls.open(path)
+        if not folder.finished():
+            folder._lock = Lock(folder.path, command)
+        return folder
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let others write."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+            if self._made:
+                with suppress(OSError):  # it holds something
+                    self.path.rmdir()
 
     def holds_run(self) -> bool:
         """Whether a run was ever started here."""
-        return (self.path / "config.yaml").is_file()
+        return (self.path / CONFIG_FILE).is_file()
 
     def finished(self) -> bool:
-        """Whether the run came to its end; predictions are the last thing written."""
-        return (self.path / "predictions.csv").is_file()
+        """Whether the run came to its end."""
+        return (self.path / MANIFEST).is_file()
 
     def discard_if_nothing_done(self) -> None:
         """Make room again after a run that failed before its first round."""
-        if {part.name for part in self.path.iterdir()} == {"config.yaml"}:
-            (self.path / "config.yaml").unlink()
-            if self.made:
-                self.path.rmdir()
+        with suppress(OSError):  # the folder itself may be gone
+            if {part.name for part in self.path.iterdir()} <= {CONFIG_FILE, LOCK}:
+                (self.path / CONFIG_FILE).unlink(missing_ok=True)
 
     def config(self) -> RunConfig:
         """What the run was asked to do."""
-        path = self.path / "config.yaml"
-        return parse_config(read_yaml(path), str(path))
+        path = self.path / CONFIG_FILE
+        content = read_bytes(path, MOST_BYTES)
+        holds = checksum_holds(content)
+        if holds is False:
+            raise PrenError(f"{path} is damaged or was changed: its checksum differs. Put back what was there.")
+        mapping = yaml_mapping(content, path)
+        if holds is None:
+            if "format" not in mapping and "data" in mapping:
+                check_format(1, path)
+            raise PrenError(f"{path} is damaged: its checksum is missing. Put back what was there.")
+        return parse_config(mapping, str(path))
 
     def model(self) -> Method:
         """The model of the last finished round."""
-        return load_model(self.path)
+        method, config = load_model(self.path), self.config()
+        wanted = create(config.method, **config.params)
+        if type(method) is not type(wanted) or method.get_params() != wanted.get_params():
+            raise PrenError(f"{self.path / MODEL_FILE} is the model of another run: put back the right one.")
+        return method
 
     def metrics(self) -> dict[str, Any] | None:
         """The content of metrics.json, None if there is none."""
@@ -119,49 +173,44 @@ class RunFolder:
         if not path.is_file():
             return None
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(read_bytes(path, MOST_BYTES * 64))
             Metrics.model_validate({name: content[name] for name in Metrics.model_fields})
-        except (OSError, ValueError, LookupError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
             raise PrenError(f"{path} is damaged ('pren evaluate' shows the figures anew): {error}") from error
         result: dict[str, Any] = content
         return result
 
     def history(self) -> list[dict[str, Any]]:
         """What each finished round did; empty for methods that have none."""
-        latest = self._latest()
-        if latest is None:
-            return []
-        return _read_state(latest).history
+        state = read_state(self._checkpoints, self._run)
+        return [] if state is None else state.history
+
+    def checkpoint(self) -> Checkpoint | None:
+        """The last finished round, None if there is none yet."""
+        return read_checkpoint(self._checkpoints, self._run)
 
     def save_round(self, method: Method, history: list[dict[str, Any]], timings: list[float], last: Round) -> None:
         """Keep the model, the state of training and the history after a round."""
-        current = self.path / "checkpoint" / f"round-{last.number:04d}"
+        self._check_held()
         names = [method.classes_.names[label] for label in last.pseudo.labels]
         pseudo = list(zip(last.pseudo.images.tolist(), names, strict=True))
-        with new_folder(current) as writing:
-            save_model(method, writing)
-            training = {key: value.cpu().contiguous() for key, value in method.training_state().items()}
-            save_file(training, writing / TRAINING_FILE)
-            state = {"history": history, "timings": timings, "pseudo_labels": pseudo}
-            write_json(writing / STATE_FILE, state)
-        self.publish()
-        for old in current.parent.iterdir():
-            if old != current:
-                shutil.rmtree(old, ignore_errors=True)
+        state = State(history=history, timings=timings, pseudo_labels=pseudo)
+        current = save_checkpoint(self._checkpoints, method, last, state, self._run)
+        self.publish(current, state)
 
-    def publish(self) -> None:
-        """Show what the last checkpoint holds in the folder itself, as a killed run may not have done any more."""
-        latest = self._latest()
-        if latest is None:
-            return
-        state = _read_state(latest)
-        link(latest / MODEL_FILE, self.path / MODEL_FILE)
+    def publish(self, current: Path, state: State) -> None:
+        """Show in the folder itself what its checkpoint holds, and remove all that is older."""
+        link(current / MODEL_FILE, self.path / MODEL_FILE)
         write_csv(self.path / "history.csv", HISTORY, ([row[name] for name in HISTORY] for row in state.history))
         write_csv(self.path / "timings.csv", ("round", "seconds"), enumerate(state.timings))
         write_csv(self.path / "pseudo_labels.csv", ("image", "class"), state.pseudo_labels)
+        remove_others(current)
+        for unfinished in self.path.glob(f"{WRITING}*"):
+            remove(unfinished)
 
     def save_model(self, method: Method) -> None:
         """Keep the model of a method that has no rounds."""
+        self._check_held()
         save_model(method, self.path)
 
     def save_results(
@@ -172,46 +221,25 @@ class RunFolder:
         metrics: Metrics | None,
         facts: dict[str, Any],
     ) -> None:
-        """Write metrics and predictions; with them the run is finished."""
+        """Write metrics and predictions, and the checksums of everything; with them the run is finished."""
+        self._check_held()
         if metrics is not None:
             write_json(self.path / "metrics.json", {**facts, **metrics.to_dict()})
         best, values = top_classes(scores, classes, candidates_of(setting), 1)
         rows = ((i, classes.names[best[i, 0]], float(values[i, 0])) for i in range(len(scores)))
         write_csv(self.path / "predictions.csv", ("image", "class", "score"), rows)
+        write_manifest(self.path, (*RESULTS, *(name for name in ALSO if (self.path / name).is_file())), self._run)
 
-    def checkpoint(self) -> Checkpoint | None:
-        """The last finished round, None if there is none yet."""
-        latest = self._latest()
-        if latest is None:
-            return None
-        try:
-            training = load_file(latest / TRAINING_FILE)
-        except (OSError, SafetensorError) as error:
-            raise PrenError(f"The checkpoint {latest} is damaged and cannot be resumed from: {error}") from error
-        state = _read_state(latest)
-        return Checkpoint(load_model(latest), training, state.history, state.timings)
+    @property
+    def _checkpoints(self) -> Path:
+        return self.path / "checkpoint"
 
-    def _latest(self) -> Path | None:
-        rounds = sorted((self.path / "checkpoint").glob("round-*"))
-        return rounds[-1] if rounds else None
-
-
-class _State(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    history: list[dict[str, Any]]
-    timings: list[float]
-    pseudo_labels: list[tuple[int, str]]
-
-
-def _read_state(checkpoint: Path) -> _State:
-    try:
-        state = _State.model_validate_json((checkpoint / STATE_FILE).read_bytes())
-        if any(set(row) != set(HISTORY) for row in state.history):
-            raise ValueError(f"a row of the history is not made of {', '.join(HISTORY)}")
-    except (OSError, ValueError) as error:
-        raise PrenError(f"The checkpoint {checkpoint} is damaged: {error}") from error
-    return state
+    def _check_held(self) -> None:
+        if self._lock is None or not self._lock.held():
+            raise PrenError(
+                f"{self.path} was removed, renamed or taken over while the run was going on: nothing more can be "
+                "written there. If it was renamed, go on with 'pren fit --resume --out' and its new name."
+            )
 
 
 def top_classes(

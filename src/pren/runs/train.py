@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import platform
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from lightning_fabric import Fabric
 from numpy.typing import NDArray
 
 from pren.core.progressive import Round
@@ -19,16 +23,26 @@ from pren.errors import PrenError
 from pren.evaluation import check_answers, evaluate
 from pren.methods.base import Method
 from pren.problem import UNKNOWN, Answers, Problem
+from pren.processes import gather, share, share_text, single_process, together, watching
+from pren.runs.checkpoint import HISTORY, Checkpoint
 from pren.runs.config import RunConfig
-from pren.runs.folder import HISTORY, RunFolder
+from pren.runs.folder import RunFolder
 
 OnRound = Callable[[Round, Method], None]
 
 
 def train(
-    config: RunConfig, out: str | Path, *, resume: bool = False, command: str = "", on_round: OnRound | None = None
+    config: RunConfig,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    command: str = "",
+    on_round: OnRound | None = None,
+    fabric: Fabric | None = None,
 ) -> RunFolder:
     """Run a configuration, or go on with what an interrupted one left.
+
+    Of several processes all call this alike; the first one alone reads and writes the run folder.
 
     Args:
         config: What to do.
@@ -36,53 +50,70 @@ def train(
         resume: Go on after the last finished round.
         command: How the run was started, for the record.
         on_round: Called after every round, when it is saved.
+        fabric: Where to compute, launched; None for one process on the best device there is.
 
     Raises:
         PrenError: If the configuration, the data or the folder is not as it should be.
     """
-    config = config.resolved()
-    method = config.create_method()
-    problem, answers = config.load_data()
-    if answers is not None:
-        check_answers(answers, problem.classes, problem.setting)  # not after hours of training
-    hashes = problem.fingerprint()
-    if resume:
-        folder = _reopen(out, config, hashes)
-    else:
-        record = {"hashes": hashes, "source": problem.source, **_surroundings(command)}
-        folder = RunFolder.create(out, config.model_copy(update={"record": record}))
-    if not folder.finished():
-        try:
-            _fit(folder, method, problem, on_round)
-        except PrenError:
-            if not resume:
-                folder.discard_if_nothing_done()
-            raise
-        finish(folder, problem, answers)
-    return folder
+    fabric = fabric or single_process()
+    with watching(fabric):
+        with together(fabric):
+            config = config.resolved()
+            method = config.create_method()
+            method.check_processes(fabric.world_size)
+            problem, answers = config.load_data()
+            if answers is not None:
+                check_answers(answers, problem.classes, problem.setting)  # not after hours of training
+            hashes = problem.fingerprint()
+        _check_same_data(fabric, hashes)
+        folder = None
+        with together(fabric):
+            if fabric.is_global_zero:
+                if resume:
+                    folder = _reopen(out, config, hashes, command)
+                else:
+                    record = {"hashes": hashes, "source": problem.source, **_surroundings(command, fabric)}
+                    folder = RunFolder.create(out, config.settled(record))
+        with folder or nullcontext():
+            if not share_text(fabric, "finished" if folder is not None and folder.finished() else ""):
+                try:
+                    _fit(fabric, folder, method, problem, on_round)
+                except PrenError:
+                    if folder is not None and not resume:
+                        folder.discard_if_nothing_done()
+                    raise
+                with together(fabric):
+                    if folder is not None:
+                        finish(folder, problem, answers)
+    return folder or RunFolder(out)
 
 
-def _fit(folder: RunFolder, method: Method, problem: Problem, on_round: OnRound | None) -> None:
+def _fit(fabric: Fabric, folder: RunFolder | None, method: Method, problem: Problem, on_round: OnRound | None) -> None:
     """Fit in the folder, after its checkpoint if it has one."""
     history: list[dict[str, Any]] = []
     timings: list[float] = []
-    state = None
-    checkpoint = folder.checkpoint()
+    checkpoint: Checkpoint | None = None
+    with together(fabric):
+        checkpoint = folder.checkpoint() if folder is not None else None
     if checkpoint is not None:
-        method, history, timings, state = checkpoint.method, checkpoint.history, checkpoint.timings, checkpoint.training
-    since = time.perf_counter()
-    for done in method.fit_rounds(problem, state):
+        method, history, timings = checkpoint.method, checkpoint.state.history, checkpoint.state.timings
+    state = share(fabric, {} if checkpoint is None else checkpoint.training)
+    since, saved = time.perf_counter(), 0
+    for done in method.fit_rounds(problem, state or None, fabric):
         row = (done.number, None if math.isnan(done.loss) else done.loss, len(done.pseudo), done.changed)
         history.append(dict(zip(HISTORY, row, strict=True)))
         timings.append(round(time.perf_counter() - since, 3))
-        folder.save_round(method, history, timings, done)
+        with together(fabric):
+            if folder is not None:
+                folder.save_round(method, history, timings, done)
         if on_round is not None:
             on_round(done, method)
-        since = time.perf_counter()
-    if history:
-        folder.publish()  # once more: a run killed after its last checkpoint has no round left to do it
-    else:
-        folder.save_model(method)
+        since, saved = time.perf_counter(), saved + 1
+    with together(fabric):
+        if folder is not None and checkpoint is not None and not saved:
+            folder.publish(checkpoint.path, checkpoint.state)  # a run killed right after its last checkpoint has not
+        elif folder is not None and not history:
+            folder.save_model(method)
 
 
 def finish(folder: RunFolder, problem: Problem, answers: Answers | None) -> None:
@@ -113,18 +144,24 @@ def evaluate_run(folder: RunFolder) -> dict[str, Any]:
 def _scores(method: Method, problem: Problem) -> NDArray[np.float64]:
     """(N_pool, L) with the columns in the order of the problem's classes, which may have changed places since."""
     place = {name: column for column, name in enumerate(method.classes_.names)}
+    if place.keys() != set(problem.classes.names):
+        raise PrenError("The model knows other classes than the data has: it is the model of another run.")
     return method.scores(problem.pool)[:, [place[name] for name in problem.classes.names]]
 
 
-def _reopen(out: str | Path, config: RunConfig, hashes: dict[str, str]) -> RunFolder:
-    folder = RunFolder.open(out)
-    recorded = folder.config()
-    different = recorded.resolved().difference(config)
-    if different:
-        raise PrenError(
-            f"{out} holds another run, so it cannot be resumed like this (there, here): {'; '.join(different)}."
-        )
-    _check_hashes(folder, recorded, hashes)
+def _reopen(out: str | Path, config: RunConfig, hashes: dict[str, str], command: str) -> RunFolder:
+    folder = RunFolder.reopen(out, command)
+    try:
+        recorded = folder.config()
+        different = recorded.resolved().difference(config)
+        if different:
+            raise PrenError(
+                f"{out} holds another run, so it cannot be resumed like this (there, here): {'; '.join(different)}."
+            )
+        _check_hashes(folder, recorded, hashes)
+    except PrenError:
+        folder.close()
+        raise
     return folder
 
 
@@ -133,11 +170,21 @@ def _check_hashes(folder: RunFolder, recorded: RunConfig, hashes: dict[str, str]
         raise PrenError(f"The data is not what the run in {folder.path} was started with: its hash has changed.")
 
 
-def _surroundings(command: str) -> dict[str, Any]:
+def _check_same_data(fabric: Fabric, hashes: dict[str, str]) -> None:
+    """Every process reads the data itself, maybe from a disk of its own."""
+    digest = hashlib.sha256(json.dumps(hashes).encode()).digest()
+    everyones = gather(fabric, np.frombuffer(digest, dtype=np.uint8)[None])
+    with together(fabric):
+        if (everyones[0] != everyones[fabric.global_rank]).any():
+            raise PrenError("The data here is not what the first process has: copy the same files to every node.")
+
+
+def _surroundings(command: str, fabric: Fabric) -> dict[str, Any]:
     packages = ("pren", "torch", "numpy", "scipy", "scikit-learn", "lightning-fabric", "safetensors")
     return {
         "command": command,
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "processes": fabric.world_size,
         "python": platform.python_version(),
         "versions": {name: version(name) for name in packages},
     }

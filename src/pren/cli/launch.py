@@ -1,0 +1,164 @@
+"""Several processes for one command: this process starts them on its machine, watches them and ends with them.
+
+Lightning Fabric has a launcher too, but when a worker dies it kills the rest within seconds and without a word. Here a
+worker that dies is named, the others get the time to say their piece, and they end if this process is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+
+from pren.cli.output import complain
+from pren.errors import PrenError
+
+WATCHED = "PREN_LAUNCHER_PIPE"  # the end of a pipe that closes when the launcher ends
+LOCAL_RANK = "LOCAL_RANK"  # as torchrun, Fabric and we number the processes of a machine
+PATIENCE = 20.0  # seconds that the others have to end by themselves after one has failed
+
+
+@dataclass(frozen=True)
+class Processes:
+    """How many processes there are to be, and where.
+
+    Attributes:
+        devices: On each machine.
+        nodes: Machines.
+        node_rank: Which of them this is.
+        main_address: HOST:PORT of the first one; None on a single machine.
+    """
+
+    devices: int = 1
+    nodes: int = 1
+    node_rank: int = 0
+    main_address: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.nodes > 1 and self.main_address is None:
+            raise PrenError("With --nodes, say where the first one can be reached: --main-address HOST:PORT.")
+        if self.nodes == 1 and self.main_address is not None:
+            raise PrenError("--main-address is for several machines: say how many with --nodes.")
+        if not 0 <= self.node_rank < self.nodes:
+            raise PrenError(f"--node-rank counts from 0: with {self.nodes} nodes it is at most {self.nodes - 1}.")
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one process in all."""
+        return self.devices * self.nodes > 1
+
+
+def started_by_torchrun() -> Processes | None:
+    """How many processes torchrun has started, None if it is not at work."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return None
+    devices, total = int(os.environ["LOCAL_WORLD_SIZE"]), int(os.environ["WORLD_SIZE"])
+    nodes = total // devices
+    return Processes(devices, nodes, int(os.environ["GROUP_RANK"]), "torchrun:0" if nodes > 1 else None)
+
+
+def is_worker() -> bool:
+    """Whether `run_workers` has started this process; if so, it ends when its launcher does."""
+    if WATCHED not in os.environ:
+        return False
+    threading.Thread(target=_end_with_launcher, args=(int(os.environ[WATCHED]),), daemon=True).start()
+    return True
+
+
+def speaks_for_its_machine() -> bool:
+    """Whether this process is the one that prints what all of them have to say."""
+    return os.environ.get(LOCAL_RANK, "0") == "0"
+
+
+def run_workers(processes: Processes) -> int:
+    """Run this very command in several processes.
+
+    Returns:
+        The exit code: 0 if all have succeeded.
+    """
+    host, port = _address(processes)
+    ours, theirs = os.pipe()  # `theirs` stays open here and nowhere else
+    environment = {
+        **os.environ,
+        "MASTER_ADDR": host,
+        "MASTER_PORT": str(port),
+        "NODE_RANK": str(processes.node_rank),
+        "PYTHONSAFEPATH": "1",  # a file named torch.py in the working folder is not torch
+        WATCHED: str(ours),
+    }
+    command = [sys.executable, "-m", "pren.cli", *sys.argv[1:]]
+    # In sessions of their own, so that Ctrl-C reaches them once: through us.
+    workers = [
+        subprocess.Popen(command, env={**environment, LOCAL_RANK: str(rank)}, pass_fds=[ours], start_new_session=True)
+        for rank in range(processes.devices)
+    ]
+    os.close(ours)
+    try:
+        failed = _watch(workers)
+        interrupted = False
+    except KeyboardInterrupt:
+        failed, interrupted = None, True
+        for worker in workers:
+            worker.send_signal(signal.SIGINT)
+    _end(workers)
+    os.close(theirs)
+    codes = [worker.returncode for worker in workers]
+    if interrupted or 130 in codes:
+        return 130
+    if failed is not None and workers[failed].returncode < 0:
+        _tell(processes, failed, workers[failed])
+    if not any(codes):
+        return 0
+    return 1 if 1 in codes else 2
+
+
+def _address(processes: Processes) -> tuple[str, int]:
+    if processes.main_address is None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            return "127.0.0.1", int(free.getsockname()[1])
+    host, colon, port = processes.main_address.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise PrenError(f"--main-address takes HOST:PORT, such as node0:29500, not {processes.main_address!r}.")
+    return host.strip("[]"), int(port)
+
+
+def _watch(workers: list[subprocess.Popen[bytes]]) -> int | None:
+    """Wait for the first failure and return its place; None if all succeed."""
+    while any(worker.poll() is None for worker in workers):
+        for rank, worker in enumerate(workers):
+            if worker.returncode:
+                return rank
+        time.sleep(0.05)
+    return next((rank for rank, worker in enumerate(workers) if worker.returncode), None)
+
+
+def _end(workers: list[subprocess.Popen[bytes]]) -> None:
+    """Give everybody the time to end, then make them."""
+    deadline = time.monotonic() + PATIENCE
+    while any(worker.poll() is None for worker in workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for worker in workers:
+        worker.kill()
+        worker.wait()
+
+
+def _tell(processes: Processes, rank: int, worker: subprocess.Popen[bytes]) -> None:
+    number = processes.node_rank * processes.devices + rank
+    total = processes.devices * processes.nodes
+    by = signal.Signals(-worker.returncode).name
+    hint = " (maybe by the system, for want of memory)" if worker.returncode == -signal.SIGKILL else ""
+    complain(
+        f"Process {number} of {total} (pid {worker.pid} on {socket.gethostname()}) was ended by {by}{hint}, and so the "
+        "run ends. Every finished round is kept: go on with --resume, with any number of processes."
+    )
+
+
+def _end_with_launcher(pipe: int) -> None:
+    os.read(pipe, 1)  # returns when the launcher is gone
+    os._exit(1)

@@ -1,0 +1,27 @@
+"""YAML as people write settings in: nothing that runs, nothing that unfolds into more than was written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from pren.errors import PrenError
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """Read YAML.
+
+    Args:
+        text: The text.
+        where: What to call it in a message.
+
+    Raises:
+        PrenError: If it is not valid, or has anchors: a few lines of those can stand for billions of values.
+    """
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+            raise PrenError(f"{where} must not refer to anchors (*name): write the value out.")
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError
+        raise PrenError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from error

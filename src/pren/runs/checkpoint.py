@@ -1,0 +1,149 @@
+"""Checkpoints: a run after one of its rounds, as a folder that appears whole or not at all."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from pren.core.progressive import Round
+from pren.errors import PrenError
+from pren.files import new_folder, read_bytes, remove, write_json, write_tensors
+from pren.methods.base import Method
+from pren.methods.storage import MODEL_FILE, load_model, save_model
+from pren.runs.manifest import verify, write_manifest
+
+HISTORY = ("round", "loss", "pseudo_labels", "changed")
+TRAINING_FILE = "training.safetensors"
+STATE_FILE = "state.json"
+FILES = (MODEL_FILE, TRAINING_FILE, STATE_FILE)
+NAME = re.compile(r"round-(\d{4,9})")
+MOST_BYTES = 1 << 30
+TRIES = 5
+
+
+class State(BaseModel):
+    """What a checkpoint knows beside weights.
+
+    Attributes:
+        history: What each round did, by the names of `HISTORY`.
+        timings: Seconds per round.
+        pseudo_labels: The last round's: place in the pool, class name.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    history: list[dict[str, Any]]
+    timings: list[float]
+    pseudo_labels: list[tuple[int, str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A run after one of its rounds.
+
+    Attributes:
+        path: Where it is.
+        method: The model.
+        training: What else training needs.
+        state: History, timings, pseudo-labels.
+    """
+
+    path: Path
+    method: Method
+    training: dict[str, Tensor]
+    state: State
+
+
+def save_checkpoint(folder: Path, method: Method, done: Round, state: State, run: str) -> Path:
+    """Keep a run after a round, and remove what was kept before.
+
+    Args:
+        folder: Where checkpoints are; its parent must be there.
+        method: The model.
+        done: The round.
+        state: History, timings, pseudo-labels.
+        run: What run it belongs to.
+
+    Returns:
+        The path of the checkpoint.
+    """
+    current = folder / f"round-{done.number:04d}"
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise PrenError(f"Cannot write {current}: {error.strerror or error}.") from error
+    with new_folder(current) as writing:
+        save_model(method, writing)
+        write_tensors(writing / TRAINING_FILE, method.training_state())
+        write_json(writing / STATE_FILE, state.model_dump())
+        write_manifest(writing, FILES, run)
+    return current
+
+
+def remove_others(current: Path) -> None:
+    """Remove all checkpoints but one, and what interrupted ones have left."""
+    for old in current.parent.iterdir():
+        if old != current:
+            remove(old)
+
+
+def latest_checkpoint(folder: Path) -> Path | None:
+    """The checkpoint of the last finished round, None if there is none yet."""
+    rounds = {int(found[1]): path for path in folder.glob("round-*") if (found := NAME.fullmatch(path.name))}
+    return rounds[max(rounds)] if rounds else None
+
+
+def read_state(folder: Path, run: str) -> State | None:
+    """History, timings and pseudo-labels of the latest checkpoint.
+
+    Raises:
+        PrenError: If it is damaged or belongs to another run.
+    """
+    for attempt in range(TRIES):
+        latest = latest_checkpoint(folder)
+        if latest is None:
+            return None
+        try:
+            return _verified_state(latest, run)
+        except PrenError:
+            # A run that is going on may have removed it meanwhile, after a newer one was there.
+            if latest_checkpoint(folder) == latest or attempt == TRIES - 1:
+                raise
+    raise AssertionError
+
+
+def read_checkpoint(folder: Path, run: str) -> Checkpoint | None:
+    """The latest checkpoint, None if there is none yet.
+
+    Raises:
+        PrenError: If it is damaged or belongs to another run.
+    """
+    latest = latest_checkpoint(folder)
+    if latest is None:
+        return None
+    state = _verified_state(latest, run)
+    try:
+        training = load_file(latest / TRAINING_FILE)
+    except (OSError, SafetensorError) as error:
+        raise PrenError(f"The checkpoint {latest} is damaged and cannot be resumed from: {error}") from error
+    return Checkpoint(latest, load_model(latest), training, state)
+
+
+def _verified_state(checkpoint: Path, run: str) -> State:
+    try:
+        verify(checkpoint, FILES, run)
+        state = State.model_validate_json(read_bytes(checkpoint / STATE_FILE, MOST_BYTES))
+        if any(set(row) != set(HISTORY) for row in state.history):
+            raise ValueError(f"a row of the history is not made of {', '.join(HISTORY)}")
+    except ValueError as error:
+        raise PrenError(f"The checkpoint {checkpoint} is damaged: {error}") from error
+    except PrenError as error:
+        raise PrenError(f"The checkpoint {checkpoint} cannot be used. {error}") from error
+    return state

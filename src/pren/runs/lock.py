@@ -1,0 +1,117 @@
+"""One writer per run folder.
+
+The system itself holds the lock (`flock`) and drops it when the process ends, however it ends, so the lock of a dead
+process is never in the way. The file says who holds it, for the message that others get.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import socket
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from pren.errors import PrenError
+
+try:
+    import fcntl
+except ImportError:  # Windows: two runs in one folder are not noticed there
+    fcntl = None  # type: ignore[assignment]
+
+log = logging.getLogger(__name__)
+
+LOCK = ".lock"
+MOST_BYTES = 10_000
+
+
+class Lock:
+    """Holds a folder from the moment it is made until `release`.
+
+    Raises:
+        PrenError: If another process holds it (the message says which), or the folder cannot be written to.
+    """
+
+    def __init__(self, folder: Path, command: str = "") -> None:
+        self._path = folder / LOCK
+        while True:
+            try:
+                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+            except OSError as error:
+                raise PrenError(_cannot_write(folder, error)) from error
+            try:
+                self._take()
+                if self.held():  # and not a file that its last holder has removed meanwhile
+                    break
+            except BaseException:
+                os.close(self._file)
+                raise
+            os.close(self._file)
+        try:
+            self._sign(command)
+        except OSError as error:
+            self.release()
+            raise PrenError(_cannot_write(folder, error)) from error
+
+    def _take(self) -> None:
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PrenError(_in_use(self._path.parent, os.pread(self._file, MOST_BYTES, 0))) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+                raise
+            log.warning("%s cannot be locked there (%s): do not start a second run in it.", self._path, error.strerror)
+
+    def _sign(self, command: str) -> None:
+        left = _holder(os.pread(self._file, MOST_BYTES, 0))
+        if left:
+            log.info("Process %s on %s, which held %s, is gone.", left["pid"], left["host"], self._path.parent)
+        who = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "command": command,
+        }
+        os.truncate(self._file, 0)
+        os.pwrite(self._file, json.dumps(who).encode()[:MOST_BYTES], 0)
+
+    def held(self) -> bool:
+        """Whether the lock file is still the one that was taken: the folder may have been removed or renamed."""
+        try:
+            return os.path.samestat(os.fstat(self._file), self._path.lstat())
+        except OSError:
+            return False
+
+    def release(self) -> None:
+        """Let others in."""
+        if self.held():
+            self._path.unlink(missing_ok=True)
+        os.close(self._file)
+
+
+def _cannot_write(folder: Path, error: OSError) -> str:
+    return f"Cannot write in {folder}: {error.strerror}. Copy the folder to where there is room, and go on there."
+
+
+def _holder(content: bytes) -> dict[str, Any] | None:
+    """What the holder wrote about itself; None if it is not what we write."""
+    try:
+        who = json.loads(content)
+        return {key: str(who[key]) for key in ("pid", "host", "since", "command")}
+    except (ValueError, TypeError, LookupError):
+        return None
+
+
+def _in_use(folder: Path, content: bytes) -> str:
+    who = _holder(content)
+    by = "another process"
+    if who:
+        command = f" ({who['command']})" if who["command"] else ""
+        by = f"process {who['pid']} on {who['host']}, since {who['since']}{command}"
+    return f"{folder} is in use by {by}: wait for it to end or stop it, or choose another folder with --out."

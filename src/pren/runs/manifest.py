@@ -1,0 +1,116 @@
+"""Checksums: what is read from a run is what was written, or it is refused before anything is used."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from pren.errors import PrenError
+from pren.files import check_file, read_bytes, sha256, write_json
+from pren.version import __version__
+
+MANIFEST = "manifest.json"
+FORMAT: Literal[2] = 2  # of run folders and their files; `pren.runs.migrate` brings older ones up to date
+MOST_BYTES = 1 << 20
+CHECKSUM_LINE = re.compile(rb"# sha256 of all lines above: ([0-9a-f]{64})\n\Z")
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    bytes: int
+    sha256: str
+
+
+class _Manifest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    format: int
+    version: str
+    run: str
+    files: dict[str, _File]
+
+
+def write_manifest(folder: Path, names: Iterable[str], run: str) -> None:
+    """Note size and checksum of some files of a folder, in the folder.
+
+    Args:
+        folder: Where they are.
+        names: Which.
+        run: What run they belong to.
+    """
+    files = {name: _File(bytes=(folder / name).stat().st_size, sha256=sha256(folder / name)) for name in names}
+    write_json(folder / MANIFEST, _Manifest(format=FORMAT, version=__version__, run=run, files=files).model_dump())
+
+
+def verify(folder: Path, needed: Iterable[str], run: str) -> None:
+    """Check the files of a folder against its manifest.
+
+    Args:
+        folder: A folder with a manifest.
+        needed: Files that the manifest must list.
+        run: What run they must belong to.
+
+    Raises:
+        PrenError: Naming every file that is missing or not what was written.
+    """
+    try:
+        manifest = _Manifest.model_validate_json(read_bytes(folder / MANIFEST, MOST_BYTES))
+    except ValueError:
+        raise PrenError(f"{folder / MANIFEST} is damaged.") from None
+    check_format(manifest.format, folder / MANIFEST)
+    if manifest.run != run:
+        raise PrenError(f"{folder} belongs to another run (other data, method or parameters): put back the right one.")
+    unlisted = sorted(set(needed) - set(manifest.files))
+    if unlisted:
+        raise PrenError(f"{folder / MANIFEST} is damaged: it does not list {', '.join(unlisted)}.")
+    problems = [problem for name, file in manifest.files.items() if (problem := _compare(folder, name, file))]
+    if problems:
+        raise PrenError(" ".join(problems))
+
+
+def _compare(folder: Path, name: str, file: _File) -> str | None:
+    """What is wrong with one file, None if nothing is."""
+    path = folder / name
+    if Path(name).name != name:
+        return f"{folder / MANIFEST} is damaged: {name!r} is no file of this folder."
+    try:
+        check_file(path)
+        if path.stat().st_size == file.bytes and sha256(path) == file.sha256:
+            return None
+    except PrenError as error:
+        return str(error)
+    except OSError as error:
+        return f"Cannot read {path}: {error.strerror or error}."
+    return f"{path} is damaged: it is not what was written (its checksum differs)."
+
+
+def check_format(number: int, where: Path | str) -> None:
+    """Refuse what another version of pren has written in another way."""
+    if number > FORMAT:
+        raise PrenError(
+            f"{where} was written by a newer version of pren (format {number}, this one reads {FORMAT}): upgrade pren."
+        )
+    if number < FORMAT:
+        raise PrenError(
+            f"{where} was written by an older version of pren (format {number}, this one reads {FORMAT}): bring the "
+            "folder up to date with 'pren migrate FOLDER --out NEW'."
+        )
+
+
+def with_checksum(text: bytes) -> bytes:
+    """Text that ends in a comment with its own checksum."""
+    return text + f"# sha256 of all lines above: {hashlib.sha256(text).hexdigest()}\n".encode()
+
+
+def checksum_holds(content: bytes) -> bool | None:
+    """Whether content is as `with_checksum` made it; None if it has no checksum at all."""
+    found = CHECKSUM_LINE.search(content)
+    if found is None:
+        return None
+    return hashlib.sha256(content[: found.start()]).hexdigest() == found.group(1).decode()
