@@ -37,7 +37,7 @@ class TestWriteBytes:
         found = []
         monkeypatch.setattr(os, "fsync", lambda _: found.append((names(tmp_path), (tmp_path / "a").exists())))
         write_bytes(tmp_path / "a", b"one")
-        assert found == [([f"{WRITING}a"], False)]
+        assert found == [([f"{WRITING}a"], False), (["a"], True)]  # the content, and then the name
 
     def test_a_full_disk_leaves_the_old_content(self, tmp_path, full_disk):
         (tmp_path / "a").write_bytes(b"old")

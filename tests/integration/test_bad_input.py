@@ -239,7 +239,7 @@ class TestFolders:
         assert "model.safetensors is damaged" in bad("evaluate", "run")
         assert "model.safetensors is damaged" in bad("predict", "run", name, "--out", "labels.csv")
         model.unlink()
-        assert "There is no model in run" in bad("evaluate", "run")
+        assert "model.safetensors is missing" in bad("evaluate", "run")
         assert not Path("labels.csv").exists()
 
 

@@ -103,7 +103,7 @@ class TestEvaluate:
         data(pool=arrays()["pool"] * 2)
         assert "its hash has changed" in bad("evaluate", "run")
         Path("data.npz").unlink()
-        assert "There is no file data.npz" in bad("evaluate", "run")
+        assert f"There is no file {Path('data.npz').absolute()}" in bad("evaluate", "run")
 
 
 class TestList:

@@ -86,8 +86,8 @@ class TestConventions:
         model = fresh(kind, small)
         assert model.fit(make_problem()) is model
 
-    def test_fit_takes_nothing_but_a_problem(self, kind):
-        assert list(inspect.signature(kind.fit).parameters) == ["self", "problem"]
+    def test_fit_takes_nothing_but_a_problem_and_where_to_compute(self, kind):
+        assert list(inspect.signature(kind.fit).parameters) == ["self", "problem", "fabric"]
 
     def test_fit_checks_the_parameters_that_the_constructor_only_stored(self, make_problem):
         with pytest.raises(PrenError, match=r"heads=-3.*greater than or equal to 1"):

@@ -61,8 +61,13 @@ class TestDifference:
 
     def test_every_difference_is_named_with_both_values(self):
         one = RunConfig(data="a.npz", params={"heads": 3}).resolved()
-        two = RunConfig(data="b.npz", params={"heads": 4}, setting="gzsl").resolved()
-        assert one.difference(two) == ["data: 'a.npz', 'b.npz'", "setting: 'zsl', 'gzsl'", "params.heads: 3, 4"]
+        papers = {"dim": None, "hidden": (512, 512)}
+        two = RunConfig(data="numbers", params={"heads": 4, **papers}, setting="gzsl").resolved()
+        assert one.difference(two) == ["data: 'a.npz', 'numbers'", "setting: 'zsl', 'gzsl'", "params.heads: 3, 4"]
+
+    def test_where_the_data_are_is_no_difference(self):
+        one, two = (RunConfig(data=data, root=root).resolved() for data, root in (("a.npz", "x"), ("b/c.npz", "y")))
+        assert one.difference(two) == []
 
     def test_parameters_that_only_one_has_are_named(self):
         one, two = (RunConfig(data="a.npz", method=method).resolved() for method in ("eszsl", "pren"))
@@ -112,9 +117,9 @@ class TestYaml:
             parse_config(read_yaml(path), str(path))
 
     def test_no_file(self, tmp_path):
-        with pytest.raises(PrenError, match=r"Cannot read .*nowhere\.yaml"):
+        with pytest.raises(PrenError, match=r"nowhere\.yaml is missing"):
             read_yaml(tmp_path / "nowhere.yaml")
-        with pytest.raises(PrenError, match="Cannot read"):
+        with pytest.raises(PrenError, match="is not an ordinary file"):
             read_yaml(tmp_path)
 
     @pytest.mark.parametrize("tag", ["!!python/object/apply:pathlib.Path.touch", "!!python/object/new:pathlib.Path"])

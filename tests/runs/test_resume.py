@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from pren.data import load
 from pren.errors import PrenError
 from pren.runs.folder import RunFolder
+from pren.runs.manifest import write_manifest
 from pren.runs.train import train
 
 CASES = [(form, setting) for form in ("features", "images") for setting in ("zsl", "gzsl")]
@@ -105,6 +106,15 @@ class TestExact:
         train(config, tmp_path / "moved", resume=True)
         assert outcome(tmp_path / "moved") == outcome(tmp_path / "whole")
 
+    def test_the_data_may_move(self, data, configure, interrupted, outcome, tmp_path):
+        interrupted(configure(data()), tmp_path / "run", 1)
+        (tmp_path / "data.npz").unlink()
+        (tmp_path / "new").mkdir()
+        moved = configure(data(file="new/other.npz"))
+        train(moved, tmp_path / "run", resume=True)
+        train(moved, tmp_path / "whole")
+        assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
+
     def test_answers_that_came_later_do_not_matter(self, data, configure, interrupted, outcome, tmp_path):
         config = configure(data(answers=None))
         interrupted(config, tmp_path / "run", 1)
@@ -130,8 +140,11 @@ class TestFinished:
         config = configure(data())
         train(config, tmp_path / "run")
         expected = outcome(tmp_path / "run")
-        (tmp_path / "run" / "predictions.csv").unlink()
-        (tmp_path / "run" / "metrics.json").unlink()
+        for name in ("predictions.csv", "metrics.json"):
+            (tmp_path / "run" / name).unlink()
+        with pytest.raises(PrenError, match=r"predictions\.csv is missing.*or remove manifest\.json"):
+            train(config, tmp_path / "run", resume=True)
+        (tmp_path / "run" / "manifest.json").unlink()
         train(config, tmp_path / "run", resume=True)
         assert outcome(tmp_path / "run") == expected
 
@@ -176,9 +189,9 @@ class TestRefused:
         config, folder = started
         self.refuse(configure(config.data, method), folder, fingerprint, f"method: 'pren', '{method}'")
 
-    def test_another_file(self, started, configure, data, fingerprint):
+    def test_other_data(self, started, configure, fingerprint):
         _, folder = started
-        self.refuse(configure(data(file="other.npz")), folder, fingerprint, r"data: .*data\.npz.*other\.npz")
+        self.refuse(configure("numbers-features"), folder, fingerprint, r"data: .*data\.npz', 'numbers-features'")
 
     @pytest.mark.parametrize("key", ["features", "pool", "signatures"])
     def test_other_numbers_in_the_file(self, key, started, data, arrays, fingerprint):
@@ -312,10 +325,16 @@ DAMAGES = [
 
 
 class TestDamage:
+    @pytest.mark.parametrize("signed", [False, True], ids=["", "signed"])
     @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-    def test_a_damaged_checkpoint_is_refused(self, damage, started, fingerprint):
+    def test_a_damaged_checkpoint_is_refused(self, damage, signed, started, fingerprint):
+        """By its checksums, and were they forged, by what it says."""
         config, folder = started
-        damage(folder / "checkpoint" / "round-0001")
+        checkpoint = folder / "checkpoint" / "round-0001"
+        run = RunFolder.open(folder).config().record["id"]
+        damage(checkpoint)
+        if signed:
+            write_manifest(checkpoint, [name for name in FILES if (checkpoint / name).exists()], run)
         before = fingerprint(folder)
         with pytest.raises(PrenError, match=r"damaged|missing"):
             train(config, folder, resume=True)
@@ -485,5 +504,5 @@ def test_a_checkpoint_knows_its_rounds(started):
     _, folder = started
     state = json.loads((folder / "checkpoint" / "round-0001" / "state.json").read_text())
     assert [row["round"] for row in state["history"]] == [0, 1]
-    assert RunFolder(folder).history() == state["history"]
+    assert RunFolder.open(folder).history() == state["history"]
     assert len(state["timings"]) == 2

@@ -52,6 +52,7 @@ class TestFolder:
             "history.csv",
             "timings.csv",
             "pseudo_labels.csv",
+            "manifest.json",
             "predictions.csv",
             "metrics.json",
             "model.safetensors",
@@ -88,6 +89,7 @@ class TestFolder:
         run = train(config, tmp_path / "run")
         assert sorted(path.name for path in (tmp_path / "run").rglob("*")) == [
             "config.yaml",
+            "manifest.json",
             "metrics.json",
             "model.safetensors",
             "predictions.csv",
@@ -157,13 +159,13 @@ class TestFolder:
         heard = []
 
         def on_round(done, method):
-            folder = RunFolder(tmp_path / "run")
+            folder = RunFolder.open(tmp_path / "run")
             checkpoint = folder.checkpoint()
             pool = load(path)[0].pool
             expected = method.scores(pool)
             heard.append(done.number)
-            assert [row["round"] for row in checkpoint.history] == list(range(done.number + 1))
-            assert len(checkpoint.timings) == done.number + 1
+            assert [row["round"] for row in checkpoint.state.history] == list(range(done.number + 1))
+            assert len(checkpoint.state.timings) == done.number + 1
             assert int(checkpoint.training["round.number"]) == done.number
             assert np.array_equal(checkpoint.method.scores(pool), expected)
             assert np.array_equal(folder.model().scores(pool), expected)

@@ -99,7 +99,7 @@ def load_model(folder: str | Path) -> Method:
     if not path.exists():
         raise PrenError(f"There is no model in {folder}: {MODEL_FILE} is missing.")
     tensors, header = read_model(path)
-    if header.get("format") != FORMAT:
+    if isinstance(header.get("format"), int) and header["format"] != FORMAT:
         raise PrenError(
             f"{path} was written by another version of pren (format {header.get('format')}, this one reads {FORMAT}): "
             "bring an older one up to date with 'pren migrate FOLDER --out NEW'; for a newer one, upgrade pren."

@@ -79,9 +79,11 @@ class RunFolder:
             if any(part.name != LOCK and not part.name.startswith(WRITING) for part in folder.path.iterdir()):
                 raise PrenError(f"{path} is not empty: choose another folder with --out.")
             write_bytes(folder.path / CONFIG_FILE, with_checksum(config.to_yaml().encode()))
-        except PrenError:
-            folder.discard_if_nothing_done()
-            folder.close()
+        except BaseException:
+            try:
+                folder.discard_if_nothing_done()
+            finally:
+                folder.close()
             raise
         folder._run = config.record["id"]
         return folder

@@ -90,9 +90,11 @@ class Lock:
 
     def release(self) -> None:
         """Let others in."""
-        if self.held():
-            self._path.unlink(missing_ok=True)
-        os.close(self._file)
+        try:
+            if self.held():
+                self._path.unlink(missing_ok=True)
+        finally:
+            os.close(self._file)
 
 
 def _cannot_write(folder: Path, error: OSError) -> str:

@@ -27,6 +27,7 @@ from pren.processes import gather, share, share_text, single_process, together, 
 from pren.runs.checkpoint import HISTORY, Checkpoint
 from pren.runs.config import RunConfig
 from pren.runs.folder import RunFolder
+from pren.version import __version__
 
 OnRound = Callable[[Round, Method], None]
 
@@ -180,11 +181,11 @@ def _check_same_data(fabric: Fabric, hashes: dict[str, str]) -> None:
 
 
 def _surroundings(command: str, fabric: Fabric) -> dict[str, Any]:
-    packages = ("pren", "torch", "numpy", "scipy", "scikit-learn", "lightning-fabric", "safetensors")
+    packages = ("torch", "numpy", "scipy", "scikit-learn", "lightning-fabric", "safetensors")
     return {
         "command": command,
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "processes": fabric.world_size,
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in packages},
+        "versions": {"pren": __version__, **{name: version(name) for name in packages}},
     }
