@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench crash fuzz clean
 .NOTPARALLEL:
 
 help:  ## print this list
@@ -31,9 +31,15 @@ lint: $(VENV)/.installed-dev  ## ruff (rules and format) and mypy
 bench: $(VENV)/.installed-dev  ## run the benchmarks: ratios of timings in one run
 	$(BIN)/python -m benchmarks $(ARGS)
 
+crash: $(VENV)/.installed-dev  ## kill 200 runs at random moments, resume them and compare (12 minutes)
+	$(BIN)/python -m campaigns.crash $(ARGS)
+
+fuzz: $(VENV)/.installed-dev  ## feed 10,000 mutated configurations, arrays and run folders to the command line
+	OMP_NUM_THREADS=1 $(BIN)/python -m campaigns.fuzz $(ARGS)
+
 clean:  ## remove build artefacts and caches (runs/ and .venv stay)
 	rm -rf build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests benchmarks campaigns -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # .venv.partial stands beside .venv while it is being made, so that an interrupted creation starts over.
 # A .venv made by hand is used as it is. A stamp is written only after pip has succeeded.

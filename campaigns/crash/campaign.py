@@ -1,0 +1,214 @@
+"""Kill ``pren fit`` at random moments, resume, and compare.
+
+Every run is a real process, killed with SIGKILL three to eight times and resumed by another real process (which is
+killed in its turn) until it ends by itself. It then has to be the same, bit by bit, as a run that nobody interrupted.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pren
+from campaigns.crash.comparison import differences
+from campaigns.crash.moments import Draw, draw_moments, wait_for
+from campaigns.crash.phases import PHASES
+from campaigns.crash.processes import HANGS, Case, exit_code, process
+from campaigns.crash.reference import Reference, hash_models, measure
+from pren.files import sha256
+from pren.methods.storage import MODEL_FILE
+
+# Rounds of a few tenths of a second with checkpoints of several megabytes: much to hit, little to wait for.
+SHARED: dict[str, Any] = {"dim": 8, "rounds": 10, "hidden": [128, 128], "batch_size": 32, "first_rounds": 4}
+IMAGES: dict[str, Any] = {**SHARED, "heads": 8, "initial_batches": 4, "batches": 3}
+FEATURES: dict[str, Any] = {**SHARED, "heads": 12, "initial_batches": 20, "batches": 20}
+USER_CAN_MEND = 2  # the exit code of `pren` for what is not a defect
+
+
+class LostError(Exception):
+    """A run that cannot be resumed, or does not end as it should."""
+
+
+@dataclass
+class Outcome:
+    """What became of a run.
+
+    Attributes:
+        number: Which run of the campaign.
+        case: What it trained.
+        draws: When it was to be killed.
+        phases: What it was doing at each kill that came in time.
+        lost: Why it is lost, None if it is not.
+    """
+
+    number: int
+    case: Case
+    draws: list[Draw]
+    phases: list[str] = field(default_factory=list)
+    lost: str | None = None
+
+    def line(self) -> str:
+        """The outcome in one line."""
+        phases = ", ".join(f"{times} {name}" for name, times in Counter(self.phases).items())
+        end = "ok" if self.lost is None else f"LOST: {self.lost}"
+        about = f"{self.case.data} {self.case.setting}"
+        return f"run {self.number:3d}  {about:21s}  {len(self.phases)} kills ({phases})  {end}"
+
+
+def all_cases(seed: int) -> list[Case]:
+    """What the runs train, one after the other; they share the campaign's seed."""
+    return [
+        Case(data, setting, {**params, "seed": seed})
+        for data, params in (("numbers", IMAGES), ("numbers-features", FEATURES))
+        for setting in ("zsl", "gzsl")
+    ]
+
+
+def make_references(cases: Sequence[Case], folder: Path, jobs: int) -> list[Reference]:
+    """Do every case without interruption."""
+    folders = [folder / f"reference-{index}" for index in range(len(cases))]
+    for path in folders:
+        path.mkdir()
+    models = [hash_models(case, path / "here") for case, path in zip(cases, folders, strict=True)]
+    with ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(measure, cases, folders, models))
+
+
+def crash_run(number: int, seed: int, reference: Reference, folder: Path) -> Outcome:
+    """Kill and resume one run until it ends by itself, and compare it.
+
+    Args:
+        number: Which run of the campaign.
+        seed: The campaign's.
+        reference: What it has to end with.
+        folder: A new folder for the run and what its processes say.
+    """
+    folder.mkdir()
+    outcome = Outcome(number, reference.case, draw_moments(seed, number))
+    try:
+        _suffer(outcome, reference, folder)
+        different = differences(reference.run, folder / "run")
+        if different:
+            raise LostError(f"ended with something different: {'; '.join(different)}")
+    except LostError as error:
+        outcome.lost = str(error)
+    return outcome
+
+
+def _suffer(outcome: Outcome, reference: Reference, folder: Path) -> None:
+    """Start, kill and resume until a process ends by itself."""
+    run, case = folder / "run", outcome.case
+    rounds_shown = 0
+    for index in range(len(outcome.draws) + 1):
+        resume = (run / "config.yaml").is_file()
+        with process(case, run, folder / f"log-{index}.txt", resume=resume) as watched:
+            if index < len(outcome.draws):
+                wait_for(outcome.draws[index], watched, len(outcome.draws) - index, reference.lengths)
+            else:
+                watched.wait()
+            hung, code = watched.hangs(), watched.kill()
+        what = "resuming" if resume else "starting"
+        if hung:
+            raise LostError(f"{what} hung for {HANGS:.0f} s: {watched.last_words()}")
+        if code == 0:
+            return
+        if code != -signal.SIGKILL:
+            raise LostError(f"{what} failed with exit code {code}: {watched.last_words()}")
+        outcome.phases.append(watched.phase())
+        rounds_shown = _check_model(run, reference, rounds_shown)
+        if not (run / "config.yaml").is_file():
+            _check_refusal(case, run, folder / f"log-{index}-refusal.txt")
+
+
+def _check_model(run: Path, reference: Reference, rounds_shown: int) -> int:
+    """See that the model in the folder, if there is one, is whole, and not older than the one that was there before.
+
+    Returns:
+        After how many rounds the model is.
+    """
+    path = run / MODEL_FILE
+    if not path.is_file():
+        if rounds_shown:
+            raise LostError("the model is gone")
+        return 0
+    try:
+        pren.load_model(run)
+    except pren.PrenError as error:
+        raise LostError(f"the model cannot be loaded: {error}") from error
+    found = sha256(path)
+    if found not in reference.models:
+        raise LostError("the model is not that of any round")
+    rounds = reference.models.index(found) + 1
+    if rounds < rounds_shown:
+        raise LostError(f"the model went back from {rounds_shown} finished rounds to {rounds}")
+    return rounds
+
+
+def _check_refusal(case: Case, run: Path, log: Path) -> None:
+    """Where no run was begun, `--resume` has to say so."""
+    try:
+        code = exit_code(case.command(run, resume=True), log)
+    except subprocess.TimeoutExpired as error:
+        raise LostError("resuming what was never begun hung") from error
+    if code != USER_CAN_MEND:
+        raise LostError(f"resuming what was never begun ended with exit code {code}, not {USER_CAN_MEND}")
+
+
+def campaign(
+    references: Sequence[Reference], folder: Path, *, kills: int, seed: int, jobs: int, keep: bool = False
+) -> Iterator[Outcome]:
+    """Do runs until there were enough kills.
+
+    Args:
+        references: What the runs train, in turn.
+        folder: Where their folders are made.
+        kills: How many processes to kill at least.
+        seed: Fixes every draw.
+        jobs: How many runs at a time.
+        keep: Whether to leave the folders of runs that are not lost.
+
+    Yields:
+        Every run when it is done, in no fixed order.
+    """
+    numbers = deque(range(kills))  # where a run is not even killed once, another would not help
+    running: dict[Future[Outcome], int] = {}  # and how many kills to expect of it
+    with ThreadPoolExecutor(jobs) as pool:
+        while True:
+            while numbers and len(running) < jobs and sum(running.values()) < kills:
+                number = numbers.popleft()
+                reference = references[number % len(references)]
+                future = pool.submit(crash_run, number, seed, reference, folder / f"run-{number:03d}")
+                running[future] = len(draw_moments(seed, number))
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                del running[future]
+                outcome = future.result()
+                kills -= len(outcome.phases)
+                if outcome.lost is None and not keep:
+                    shutil.rmtree(folder / f"run-{outcome.number:03d}")
+                yield outcome
+
+
+def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
+    """The figures of a campaign as a table."""
+    phases = Counter(name for outcome in outcomes for name in outcome.phases)
+    late = sum(len(outcome.draws) for outcome in outcomes if outcome.lost is None) - sum(
+        len(outcome.phases) for outcome in outcomes if outcome.lost is None
+    )
+    rows = [
+        ("kills", phases.total()),
+        *((f"  {name}", phases[name]) for name in PHASES),
+        ("draws that came too late", late),
+        ("runs", len(outcomes)),
+        ("lost", sum(outcome.lost is not None for outcome in outcomes)),
+        ("seconds", round(seconds)),
+    ]
+    return "\n".join(f"{name:30s}{value:6d}" for name, value in rows)

@@ -1,0 +1,102 @@
+"""Runs that nobody interrupts: what the others have to end with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from campaigns.crash.comparison import differences
+from campaigns.crash.processes import Case, process
+from pren.core.progressive import Round
+from pren.files import sha256
+from pren.methods.base import Method
+from pren.methods.storage import MODEL_FILE
+from pren.runs.config import RunConfig
+from pren.runs.train import train
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How long the parts of an uninterrupted run take, in seconds, and how often it is seen to write.
+
+    Attributes:
+        start: Until everything is imported.
+        loading: From there until there is a config.yaml.
+        rounds: From there until the last round's checkpoint is there.
+        end: From there until it is finished.
+        sightings: How often it was seen to write, as `Process` counts it.
+    """
+
+    start: float
+    loading: float
+    rounds: float
+    end: float
+    sightings: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A run that nobody interrupted.
+
+    Attributes:
+        case: What it trained.
+        run: Its folder.
+        models: The SHA-256 of its model after each round.
+        lengths: How long its parts took.
+    """
+
+    case: Case
+    run: Path
+    models: tuple[str, ...]
+    lengths: Lengths
+
+
+def hash_models(case: Case, run: Path) -> tuple[str, ...]:
+    """Do the run in this process, where the model of every round can be had.
+
+    Returns:
+        The SHA-256 of the model after each round.
+    """
+    models: list[str] = []
+
+    def on_round(done: Round, method: Method) -> None:
+        models.append(sha256(run / MODEL_FILE))
+
+    config = RunConfig.model_validate({"data": case.data, "setting": case.setting, "params": case.params})
+    with _one_thread():
+        train(config, run, on_round=on_round)
+    return tuple(models)
+
+
+def measure(case: Case, folder: Path, models: tuple[str, ...]) -> Reference:
+    """Do the run in a process of its own, and see that it ends like the one of `hash_models` in ``folder/here``.
+
+    Raises:
+        RuntimeError: If it does not: then there is nothing that an interrupted run could be compared with.
+    """
+    run = folder / "there"
+    with process(case, run, folder / "log.txt", resume=False) as watched:
+        watched.wait()
+        code = watched.kill()
+    if code != 0:
+        raise RuntimeError(f"The reference run of {case.data} ({case.setting}) failed: {watched.last_words()}")
+    different = differences(folder / "here", run)
+    if different:
+        raise RuntimeError(f"Two uninterrupted runs of {case.data} ({case.setting}) differ: {'; '.join(different)}")
+    words, config, last, finished = (watched.seen[key] for key in ("words", "config", "last", "finished"))
+    lengths = Lengths(words - watched.started, config - words, last - config, finished - last, watched.sightings)
+    return Reference(case, run, models, lengths)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

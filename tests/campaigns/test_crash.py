@@ -1,0 +1,196 @@
+"""The crash campaign in short, and that it would notice what it looks for."""
+
+import json
+import shutil
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+import yaml
+from safetensors.numpy import load_file, save_file
+
+from campaigns.crash.campaign import Outcome, campaign, make_references, summary
+from campaigns.crash.comparison import differences
+from campaigns.crash.moments import FEWEST, MOST, draw_moments
+from campaigns.crash.phases import (
+    BEFORE,
+    CHECKPOINT,
+    COMPUTING,
+    FINISHED,
+    PUBLISHING,
+    REMOVING,
+    RESULTS,
+    START,
+    phase,
+    snapshot,
+)
+from campaigns.crash.processes import Case
+from campaigns.crash.reference import hash_models
+from pren.files import WRITING
+
+SMALL = {"heads": 4, "dim": 4, "hidden": [16], "initial_batches": 1, "batches": 1, "batch_size": 16}
+SHORT = {**SMALL, "heads": 12, "hidden": [128, 128], "rounds": 6, "initial_batches": 10, "batches": 10}
+
+
+def test_killed_runs_end_like_one_that_nobody_interrupted(tmp_path):
+    (reference,) = make_references([Case("numbers-features", "gzsl", SHORT)], tmp_path, jobs=1)
+    assert len(reference.models) == len(set(reference.models)) == 7
+    # The first run of this seed has six moments of four kinds; if one comes too late, five kills are enough.
+    outcomes = list(campaign([reference], tmp_path, kills=5, seed=236, jobs=1))
+    assert [outcome.lost for outcome in outcomes] == [None] * len(outcomes)
+    assert sum(len(outcome.phases) for outcome in outcomes) >= 5
+    assert not list(tmp_path.glob("run-*"))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    run = tmp_path_factory.mktemp("crash") / "run"
+    hash_models(Case("numbers-features", "zsl", {**SMALL, "rounds": 2}), run)
+    return run
+
+
+@pytest.fixture
+def other(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "other")
+
+
+def flip(path, place):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+def change_csv(path):
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:-1], lines[-1].replace(lines[-1][-2], "x"), ""]))
+
+
+def change_json(path, change):
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def change_step(path):
+    tensors = load_file(path)
+    tensors["adam.0.step"] -= 1
+    save_file(tensors, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "told"),
+    [
+        ("model.safetensors", lambda path: flip(path, -1), "differ"),
+        ("checkpoint/round-0002/model.safetensors", lambda path: flip(path, -1), "differ"),
+        ("checkpoint/round-0002/training.safetensors", lambda path: flip(path, -1), "differ"),
+        ("checkpoint/round-0002/training.safetensors", change_step, "adam.0.step differ"),
+        ("checkpoint/round-0002/training.safetensors", lambda path: path.write_bytes(b""), "cannot be read"),
+        ("checkpoint/round-0002/state.json", lambda path: change_json(path, lambda c: c["history"].pop()), "history"),
+        (
+            "checkpoint/round-0002/state.json",
+            lambda path: change_json(path, lambda c: c["pseudo_labels"][0].reverse()),
+            "pseudo_labels",
+        ),
+        ("checkpoint/round-0002/state.json", lambda path: change_json(path, lambda c: c.pop("timings")), "timings"),
+        ("history.csv", change_csv, "line 4"),
+        ("pseudo_labels.csv", change_csv, "line"),
+        ("predictions.csv", change_csv, "line 601"),
+        ("metrics.json", lambda path: change_json(path, lambda c: c.update(top1=2.0)), "line"),
+        ("config.yaml", lambda path: path.write_text(path.read_text().replace("heads: 4", "heads: 5")), "params"),
+    ],
+)
+def test_whatever_differs_is_told(finished, other, name, damage, told):
+    damage(other / name)
+    (only,) = differences(finished, other)[:1]
+    assert only.startswith(f"{name}: ")
+    assert told in only
+    assert all(line.startswith(name) for line in differences(finished, other))
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "timings.csv", "checkpoint/round-0002/training.safetensors"])
+def test_what_is_missing_or_too_much_is_told(finished, other, name):
+    (other / name).rename(other / f"{WRITING}left")
+    assert differences(finished, other) == [f"{name} is missing", f"{WRITING}left should not be there"]
+
+
+def test_times_and_process_facts_do_not_count(finished, other):
+    assert differences(finished, other) == []
+    (other / "timings.csv").write_text("other seconds")
+    change_json(other / "checkpoint/round-0002/state.json", lambda content: content.update(timings=[1.0, 2.0, 3.0]))
+    config = yaml.safe_load((other / "config.yaml").read_text())
+    (other / "config.yaml").write_text(yaml.safe_dump({**config, "record": {"started": "never"}}))
+    (other / ".lock").touch()
+    (other / "checkpoint/round-0002/manifest.json").write_text("{}")
+    assert differences(finished, other) == []
+
+
+def test_moments_depend_on_seed_and_number_only():
+    runs = [draw_moments(3, number) for number in range(200)]
+    assert runs == [draw_moments(3, number) for number in range(200)]
+    assert all(one != another for one, another in pairwise(runs))
+    assert runs[:5] != [draw_moments(4, number) for number in range(5)]
+    assert {len(draws) for draws in runs} == set(range(FEWEST, MOST + 1))
+    kinds = Counter(draw.kind for draws in runs for draw in draws)
+    assert min(kinds.values()) > 40
+    for draws in runs:
+        late = [draw.kind == "end" for draw in draws]
+        assert late == sorted(late)
+
+
+class TestPhases:
+    @pytest.fixture
+    def at(self, tmp_path):
+        """What a process was doing that found some files in its folder and has made some more."""
+
+        def judge(found, made, *, spoke=True):
+            self.make(tmp_path, found)
+            before = snapshot(tmp_path)
+            self.make(tmp_path, made)
+            return phase(before, snapshot(tmp_path), 9, spoke=spoke)
+
+        return judge
+
+    @staticmethod
+    def make(folder, names):
+        for name in names.split():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+
+    @pytest.mark.parametrize(
+        ("found", "made", "expected"),
+        [
+            ("", "", BEFORE),
+            ("", ".writing-config.yaml", BEFORE),
+            ("", "config.yaml", COMPUTING),
+            ("config.yaml checkpoint/.writing-round-0000/a", "", COMPUTING),
+            ("config.yaml", "checkpoint/.writing-round-0000/a", CHECKPOINT),
+            ("config.yaml checkpoint/round-0003/a", "checkpoint/.writing-round-0004/a", CHECKPOINT),
+            ("config.yaml checkpoint/round-0003/a", "checkpoint/round-0004/a", PUBLISHING),
+            ("config.yaml", "checkpoint/round-0000/a .writing-history.csv", PUBLISHING),
+            ("config.yaml checkpoint/round-0003/a", "checkpoint/round-0004/a checkpoint/round-0004/b", REMOVING),
+            ("config.yaml checkpoint/round-0003/a checkpoint/round-0004/a", "", COMPUTING),
+            ("config.yaml", "checkpoint/round-0009/a", RESULTS),
+            ("config.yaml checkpoint/round-0009/a", ".writing-metrics.json", RESULTS),
+            ("config.yaml checkpoint/round-0009/a", "predictions.csv", RESULTS),
+            ("config.yaml checkpoint/round-0009/a", "predictions.csv manifest.json", FINISHED),
+        ],
+    )
+    def test_they_are_told_apart(self, at, found, made, expected):
+        assert at(found, made) == expected
+
+    def test_a_process_that_has_not_yet_said_anything_is_starting(self, at):
+        assert at("config.yaml checkpoint/round-0003/a checkpoint/.writing-round-0004/a", "", spoke=False) == START
+
+
+def test_the_summary_counts():
+    case = Case("numbers", "zsl", {"rounds": 1})
+    fine = Outcome(0, case, draw_moments(0, 0), [START, RESULTS])
+    lost = Outcome(1, case, draw_moments(0, 1), [RESULTS], "resuming failed")
+    table = dict(line.rsplit(maxsplit=1) for line in summary([fine, lost], 12.3).splitlines())
+    assert table["kills"] == "3"
+    assert table[f"  {RESULTS}"] == "2"
+    assert table["draws that came too late"] == str(len(fine.draws) - 2)
+    assert (table["runs"], table["lost"], table["seconds"]) == ("2", "1", "12")
+    assert fine.line().endswith("2 kills (1 start-up, 1 writing the results)  ok")
+    assert lost.line().endswith("LOST: resuming failed")
