@@ -82,7 +82,7 @@ def adam(network):
 def run(fabric, network, schedule=ZSL, optimizer=None, last=None, kind="features"):
     train, pool = inputs(kind)
     optimizer = optimizer or adam(network)
-    return progressive_training(fabric, network, optimizer, train, LABELS, pool, schedule, last)
+    return progressive_training(fabric, network, network, optimizer, train, LABELS, pool, schedule, last)
 
 
 def rounds_with_weights(training, network):
@@ -246,7 +246,7 @@ def test_the_order_of_the_pool_does_not_matter(fabric, make_network, schedule):
     order = np.random.default_rng(1).permutation(N_POOL)
     moved = ArrayInputs(pool[order].numpy())
     rounds = run(fabric, network, schedule)
-    same = progressive_training(fabric, other, adam(other), train, LABELS, moved, schedule)
+    same = progressive_training(fabric, other, other, adam(other), train, LABELS, moved, schedule)
     for ours, theirs in zip(rounds, same, strict=True):
         assert np.array_equal(ours.pseudo.images, order[theirs.pseudo.images])
         assert np.array_equal(ours.pseudo.labels, theirs.pseudo.labels)

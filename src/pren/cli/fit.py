@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 import sys
 from enum import Enum
@@ -71,6 +72,7 @@ def fit(
         return options.build_config(config, given, params, base).resolved()
 
     if processes.several:
+        logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it would tell of every process that joins
         fabric = join_processes(accelerator.value, processes.devices, processes.nodes)
         with watching(fabric):
             with together(fabric):  # the first machine alone needs the files that say what to do

@@ -99,19 +99,20 @@ def run_workers(processes: Processes) -> int:
     ]
     os.close(ours)
     try:
-        failed = _watch(workers)
+        _wait_for_a_failure(workers)
         interrupted = False
     except KeyboardInterrupt:
-        failed, interrupted = None, True
+        interrupted = True
         for worker in workers:
             worker.send_signal(signal.SIGINT)
-    _end(workers)
+    by_us = _end(workers)
     os.close(theirs)
     codes = [worker.returncode for worker in workers]
     if interrupted or 130 in codes:
         return 130
-    if failed is not None and workers[failed].returncode < 0:
-        _tell(processes, failed, workers[failed])
+    for rank, worker in enumerate(workers):
+        if worker.returncode < 0 and rank not in by_us:
+            _tell(processes, rank, worker)
     if not any(codes):
         return 0
     return 1 if 1 in codes else 2
@@ -128,24 +129,22 @@ def _address(processes: Processes) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _watch(workers: list[subprocess.Popen[bytes]]) -> int | None:
-    """Wait for the first failure and return its place; None if all succeed."""
-    while any(worker.poll() is None for worker in workers):
-        for rank, worker in enumerate(workers):
-            if worker.returncode:
-                return rank
+def _wait_for_a_failure(workers: list[subprocess.Popen[bytes]]) -> None:
+    """Wait until one fails, or all have succeeded."""
+    while None in (codes := [worker.poll() for worker in workers]) and not any(codes):
         time.sleep(0.05)
-    return next((rank for rank, worker in enumerate(workers) if worker.returncode), None)
 
 
-def _end(workers: list[subprocess.Popen[bytes]]) -> None:
-    """Give everybody the time to end, then make them."""
+def _end(workers: list[subprocess.Popen[bytes]]) -> set[int]:
+    """Give everybody the time to end, then make them; return which had to be made."""
     deadline = time.monotonic() + PATIENCE
     while any(worker.poll() is None for worker in workers) and time.monotonic() < deadline:
         time.sleep(0.05)
-    for worker in workers:
-        worker.kill()
-        worker.wait()
+    late = {rank for rank, worker in enumerate(workers) if worker.poll() is None}
+    for rank in late:
+        workers[rank].kill()
+        workers[rank].wait()
+    return late
 
 
 def _tell(processes: Processes, rank: int, worker: subprocess.Popen[bytes]) -> None:

@@ -31,7 +31,6 @@ def stderr() -> Console:
 
 def show_log() -> None:
     """Send the library's warnings to standard error."""
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # which tells of every process that joins
     logger = logging.getLogger("pren")
     if not logger.handlers:
         logger.addHandler(RichHandler(console=stderr(), show_time=False, show_path=False, markup=False))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from pren.core.division import hand_weights_round
 from pren.core.ensemble import Network
 from pren.core.pseudo import PseudoLabels, select
 from pren.core.voting import GzslRule, chunk_size, gzsl_scores, zsl_scores
@@ -73,6 +74,7 @@ class Round:
 def progressive_training(
     fabric: Fabric,
     network: Network,
+    trained: Network,
     optimizer: Optimizer,
     train: Inputs,
     labels: NDArray[np.int64],
@@ -83,9 +85,10 @@ def progressive_training(
     """Run Algorithm 1.
 
     Args:
-        fabric: Knows the device and, if there are several, the processes; each trains on its part of every batch.
+        fabric: Knows the device and the processes.
         network: Backbone and heads; trained in place.
-        optimizer: Its state carries over from round to round.
+        trained: What this process trains: the network itself, or its `own_heads` where processes share them.
+        optimizer: Over the weights of `trained`; its state carries over from round to round.
         train: D_s.
         labels: (N,) classes of D_s, numbered as the network's.
         pool: The unlabelled images.
@@ -95,17 +98,25 @@ def progressive_training(
     Yields:
         Each round when it is done.
     """
-    # With several processes this is the wrapped module; on one it is the network itself.
-    model, optimizer = fabric.setup(network, optimizer)
+    apart = trained is not network
+    # Several processes with the same weights: a wrapper that averages gradients. Otherwise the network itself.
+    model, optimizer = (trained, optimizer) if apart else fabric.setup(network, optimizer)
+
+    def train_on(pseudo: PseudoLabels, order: Iterator[NDArray[np.int64]]) -> float:
+        loss = _train(fabric, model, optimizer, train, labels, pool, pseudo, order, apart)
+        if apart:
+            hand_weights_round(fabric, network)
+        return loss
+
     if last is None:
         order = batches(len(train), schedule.batch_size, schedule.initial_batches, schedule.seed, 0)
-        loss = _train(fabric, model, optimizer, train, labels, pool, PseudoLabels.none(), order)
+        loss = train_on(PseudoLabels.none(), order)
         last = Round(0, loss, PseudoLabels.none(), 0)
         yield last
     for number in range(last.number + 1, schedule.rounds + 1):
         pseudo = pseudo_labels(fabric, network, pool, schedule, number)
         order = batches(len(train) + len(pseudo), schedule.batch_size, schedule.batches, schedule.seed, number)
-        loss = _train(fabric, model, optimizer, train, labels, pool, pseudo, order)
+        loss = train_on(pseudo, order)
         last = Round(number, loss, pseudo, pseudo.changed_since(last.pseudo))
         yield last
 
@@ -130,26 +141,31 @@ def _train(
     pool: Inputs,
     pseudo: PseudoLabels,
     order: Iterator[NDArray[np.int64]],
+    apart: bool,
 ) -> float:
-    """Train on D_s ∪ D_pseudo, one step per batch, and return the mean loss."""
+    """Train on D_s ∪ D_pseudo, one step per batch, and return the mean loss of all heads.
+
+    Of several processes, each trains on its part of a batch, or heads of its own on all of it.
+    """
     model.train()
     targets = np.concatenate([labels, pseudo.labels])
     losses = []
     for whole in order:
-        batch = whole[fabric.global_rank :: fabric.world_size]
+        batch = whole if apart else whole[fabric.global_rank :: fabric.world_size]
         ours, theirs = batch[batch < len(train)], batch[batch >= len(train)]
         parts = [train[ours], pool[pseudo.images[theirs - len(train)]]]
         y = torch.from_numpy(targets[np.concatenate([ours, theirs])])
         optimizer.zero_grad()
-        # The gradients of the processes are averaged; a process with a larger part of the batch counts for more.
-        weight = len(batch) * fabric.world_size / len(whole)
-        loss = model(torch.cat(parts).to(fabric.device), y.to(fabric.device)) * weight
+        loss = model(torch.cat(parts).to(fabric.device), y.to(fabric.device))
+        if not apart:
+            # Gradients are averaged over the processes; one with a larger part of the batch counts for more.
+            loss = loss * (len(batch) * fabric.world_size / len(whole))
         fabric.backward(loss)
         optimizer.step()
         losses.append(loss.detach())
     if not losses:
         return float("nan")
-    average = mean(fabric, float(torch.stack(losses).mean()))
+    average = mean(fabric, float(torch.stack(losses).mean())) * (fabric.world_size if apart else 1)
     if not math.isfinite(average):
         raise PrenError("Training has diverged: the loss is no longer a number. Take a smaller lr.")
     return average

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 from torch import Tensor, nn
 
+from pren.core.division import State, own_heads, own_state, trains_heads_apart, whole_state
 from pren.core.ensemble import Ensemble, Network
 from pren.core.progressive import Round, Schedule, predict, progressive_training
 from pren.core.projection import (
@@ -143,12 +144,19 @@ class PrEN(Method):
             # Images never change, and neither do their features: take them once and train on them.
             train, pool = (_extract(fabric, network.backbone, inputs) for inputs in (train, pool))
             network = Network(nn.Identity(), network.ensemble)
-        self._optimizer = self._adam(network)
-        last = None if state is None else self._restore_training(state)
+        apart = trains_heads_apart(fabric, network)
+        trained = own_heads(fabric, network) if apart else network
+        optimizer = self._adam(trained)
+        last = None
+        if state is not None:
+            last, adam = self._read_training_state(state, self._adam(network))
+            adam = own_state(fabric, network, adam) if apart else adam
+            optimizer.load_state_dict({**optimizer.state_dict(), "state": adam})
         labels = np.argsort(self._order())[problem.labels]
         schedule = self._schedule(problem)
-        for done in progressive_training(fabric, network, self._optimizer, train, labels, pool, schedule, last):
+        for done in progressive_training(fabric, network, trained, optimizer, train, labels, pool, schedule, last):
             self._round = done
+            self._adam_state = whole_state(fabric, network, optimizer) if apart else optimizer.state_dict()["state"]
             yield Round(done.number, done.loss, self._named(done.pseudo), done.changed)
 
     def check_processes(self, processes: int) -> None:
@@ -160,9 +168,7 @@ class PrEN(Method):
         """Adam's state and the last round; the weights are the model's."""
         done = self._round
         state = {
-            f"adam.{index}.{key}": value
-            for index, entry in self._optimizer.state_dict()["state"].items()
-            for key, value in entry.items()
+            f"adam.{index}.{key}": value for index, entry in self._adam_state.items() for key, value in entry.items()
         }
         state["round.number"] = torch.tensor(done.number)
         state["round.loss"] = torch.tensor(done.loss, dtype=torch.float64)
@@ -171,13 +177,13 @@ class PrEN(Method):
         state["round.changed"] = torch.tensor(done.changed)
         return state
 
-    def _restore_training(self, state: dict[str, Tensor]) -> Round:
-        """Fill the optimiser with what `training_state` returned; return the round it was taken after."""
-        parameters = [parameter for group in self._optimizer.param_groups for parameter in group["params"]]
+    def _read_training_state(self, state: dict[str, Tensor], adam: torch.optim.Adam) -> tuple[Round, State]:
+        """The round and Adam's state that `training_state` returned, checked against an optimiser of all weights."""
+        parameters = [parameter for group in adam.param_groups for parameter in group["params"]]
         try:
             number = int(state["round.number"])
             stepped = self.initial_batches > 0 or (number > 0 and self.batches > 0)
-            entries: dict[int, dict[str, Tensor]] = {}
+            entries: State = {}
             for index, parameter in enumerate(parameters if stepped else []):
                 shapes = {"step": torch.Size(), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
                 entries[index] = {name: state[f"adam.{index}.{name}"] for name in shapes}
@@ -187,11 +193,10 @@ class PrEN(Method):
                 raise ValueError("not every pseudo-label has an image")
             pseudo = PseudoLabels(state["round.images"].numpy(), state["round.labels"].numpy())
             changed = int(state["round.changed"])
-            self._round = Round(number, float(state["round.loss"]), pseudo, changed)
+            last = Round(number, float(state["round.loss"]), pseudo, changed)
         except (KeyError, ValueError) as error:
             raise PrenError(f"The state of training is damaged or belongs to another model: {error}") from error
-        self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": entries})
-        return self._round
+        return last, entries
 
     def _schedule(self, problem: Problem) -> Schedule:
         images_per_class = len(problem.train) / int(problem.classes.seen.sum())

@@ -1,0 +1,78 @@
+"""How several processes deal out the training of one network.
+
+Where the backbone is trained, every process trains all weights on its part of each batch, and gradients are averaged in
+each step. Where it is not, heads have nothing in common but the vote: every process trains some heads on whole batches,
+by itself, and hands their weights round once a round. That costs next to nothing, and no sum is rounded differently.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from lightning_fabric import Fabric
+from torch import Tensor, distributed, nn
+from torch.optim import Optimizer
+
+from pren.core.ensemble import Ensemble, Network
+
+State = dict[int, dict[str, Tensor]]  # of an optimiser: by the number of a weight and the name of what is kept for it
+
+
+def trains_heads_apart(fabric: Fabric, network: Network) -> bool:
+    """Whether processes can share the heads among them: the backbone has no weights, and each process gets a head."""
+    return 1 < fabric.world_size <= len(network.ensemble.embeddings) and not list(network.backbone.parameters())
+
+
+def own_heads(fabric: Fabric, network: Network) -> Network:
+    """The heads that this process trains, as a network of its own over the very same memory."""
+    return Network(network.backbone, _some_heads(network.ensemble, heads_of(fabric, network, fabric.global_rank)))
+
+
+def heads_of(fabric: Fabric, network: Network, rank: int) -> slice:
+    """Which heads a process trains."""
+    total, processes = len(network.ensemble.embeddings), fabric.world_size
+    return slice(total * rank // processes, total * (rank + 1) // processes)
+
+
+def hand_round(fabric: Fabric, network: Network, value: Tensor) -> None:
+    """Fill a tensor (K, ...) whose own heads are right with what the other processes have for theirs."""
+    for rank in range(fabric.world_size):
+        distributed.broadcast(value[heads_of(fabric, network, rank)], rank)
+
+
+def hand_weights_round(fabric: Fabric, network: Network) -> None:
+    """Bring the weights of all heads together in every process."""
+    for weight in network.ensemble.parameters():
+        hand_round(fabric, network, weight.data)
+
+
+def _some_heads(ensemble: Ensemble, heads: slice) -> Ensemble:
+    part = copy.deepcopy(ensemble)
+    for layer, whole in zip(part.layers, ensemble.layers, strict=True):
+        for name, weight in whole.named_parameters():
+            setattr(layer, name, nn.Parameter(weight.data[heads]))  # a view: what trains the part trains the whole
+    part.embeddings, part.subsets = ensemble.embeddings[heads], ensemble.subsets[heads]
+    return part
+
+
+def whole_state(fabric: Fabric, network: Network, optimizer: Optimizer) -> State:
+    """The state of all heads' optimisers, in every process, as one optimiser would have it."""
+    own = heads_of(fabric, network, fabric.global_rank)
+    weights = list(network.ensemble.parameters())
+    state: State = copy.deepcopy(optimizer.state_dict()["state"])
+    for index, entry in state.items():
+        for name, value in entry.items():
+            if value.dim():  # not the count of steps, which is everybody's
+                entry[name] = value.new_empty(weights[index].shape)
+                entry[name][own] = value
+                hand_round(fabric, network, entry[name])
+    return state
+
+
+def own_state(fabric: Fabric, network: Network, state: State) -> State:
+    """What `whole_state` has about the heads of this process."""
+    own = heads_of(fabric, network, fabric.global_rank)
+    return {
+        index: {name: value[own] if value.dim() else value for name, value in entry.items()}
+        for index, entry in state.items()
+    }
