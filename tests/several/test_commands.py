@@ -1,0 +1,215 @@
+"""``pren fit`` in several processes: on this machine, on two "machines" on loopback, and under torchrun."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pren.runs.folder import RunFolder
+from tests.several.test_team import free_port
+
+PREN = (sys.executable, "-m", "pren.cli")
+SETTINGS = {"heads": 5, "dim": 4, "rounds": 60, "initial_batches": 20, "batches": 20, "batch_size": 16, "hidden": [16]}
+FIT = ("fit", "data.npz", *(f"--set={key}={value}" for key, value in SETTINGS.items()), "--out", "run")
+TOLERANCE = 1e-5
+
+
+@pytest.fixture
+def folder(arrays, tmp_path):
+    """A folder with data in it."""
+    np.savez(tmp_path / "data.npz", **arrays())
+    return tmp_path
+
+
+@pytest.fixture
+def start(folder):
+    """Start a command; whatever is left of it is killed at the end."""
+    started = []
+
+    def run(*arguments, command=PREN, inside=folder):
+        started.append(
+            subprocess.Popen(
+                [*command, *arguments],
+                cwd=inside,
+                env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+        return started[-1]
+
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def workers_of(launcher):
+    """The processes that a launcher has started."""
+    children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children")
+    if not children.exists():
+        pytest.skip("this system does not list the children of a process")
+    return [int(pid) for pid in children.read_text().split()]
+
+
+def alive(pid):
+    state = Path(f"/proc/{pid}/stat")
+    try:
+        return state.read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def read_until(process, words):
+    said = ""
+    while words not in said:
+        line = process.stderr.readline()
+        assert line, said
+        said += line
+    return said
+
+
+def ended(process):
+    out, err = process.communicate(timeout=150)
+    return process.returncode, out, err
+
+
+@pytest.fixture(scope="module")
+def alone(arrays, tmp_path_factory):
+    """The run of one process that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("alone")
+    np.savez(folder / "data.npz", **arrays())
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([*PREN, *FIT], cwd=folder, env=environment, check=True, capture_output=True)
+    return RunFolder.open(folder / "run")
+
+
+def check_same(run, alone):
+    """Every round had the same pseudo-labels, and the models agree."""
+    assert [row["changed"] for row in run.history()] == [row["changed"] for row in alone.history()]
+    assert (run.path / "pseudo_labels.csv").read_bytes() == (alone.path / "pseudo_labels.csv").read_bytes()
+    weights = run.model().network_.state_dict()
+    for name, value in alone.model().network_.state_dict().items():
+        assert (value.double() - weights[name].double()).abs().max() < TOLERANCE
+
+
+def test_a_worker_that_dies_is_named_and_one_process_goes_on(start, folder, alone):
+    launcher = start(*FIT, "--devices", "2")
+    said = read_until(launcher, "round  3/60")
+    victim = workers_of(launcher)[1]
+    os.kill(victim, signal.SIGKILL)
+    code, out, err = ended(launcher)
+    assert (code, out) == (2, "")
+    assert said.count("PrEN on data.npz") == 1  # one of them speaks
+    assert f"Process 1 of 2 (pid {victim} on " in err
+    assert "was ended by SIGKILL" in err
+    assert "go on with --resume, with any number of processes" in err
+    assert "Traceback" not in said + err
+    done = len(RunFolder.open(folder / "run").history())
+    assert 4 <= done < 61
+    code, out, err = ended(start("fit", "--resume", "--out", "run", "--json"))
+    assert code == 0, err
+    assert json.loads(out)["rounds_done"] == 61
+    check_same(RunFolder.open(folder / "run"), alone)
+
+
+def test_two_machines_lose_one_and_go_on(start, folder, alone):
+    """The second one has the data, but neither the run folder nor the configuration."""
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "data.npz").write_bytes((folder / "data.npz").read_bytes())
+
+    def node(rank, address, *command):
+        inside = folder if rank == 0 else folder / "elsewhere"
+        where = ("--nodes", "2", "--node-rank", str(rank), "--main-address", address)
+        return start(*command, *where, inside=inside)
+
+    address = f"127.0.0.1:{free_port()}"
+    nodes = [node(rank, address, *FIT) for rank in (0, 1)]
+    read_until(nodes[0], "round  2/60")
+    os.kill(workers_of(nodes[1])[0], signal.SIGKILL)
+    for rank, (code, out, err) in enumerate(map(ended, nodes)):
+        assert (code, out) == (2, "")
+        assert ("Process 1 of 2 (pid" in err) is (rank == 1)
+        assert ("Another process of this run has ended" in err) is (rank == 0)
+        assert "Traceback" not in err
+    address = f"127.0.0.1:{free_port()}"
+    nodes = [node(0, address, "fit", "--resume", "--out", "run"), node(1, address, "fit", "data.npz", "--out", "run")]
+    for code, _, err in map(ended, nodes):
+        assert code == 0, err
+    check_same(RunFolder.open(folder / "run"), alone)
+    assert [path.name for path in (folder / "elsewhere").iterdir()] == ["data.npz"]
+
+
+def test_under_torchrun(start, folder, alone):
+    command = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", free_port())
+    code, out, err = ended(start("-m", "pren.cli", *FIT, command=command))
+    assert code == 0, err
+    assert out.count("PrEN on data.npz (zsl, finished)") == 1
+    check_same(RunFolder.open(folder / "run"), alone)
+
+
+def test_ctrl_c_reaches_everyone_once(start):
+    launcher = start(*FIT, "--devices", "2")
+    said = read_until(launcher, "round  1/60")
+    workers = workers_of(launcher)
+    launcher.send_signal(signal.SIGINT)
+    code, out, err = ended(launcher)
+    assert (code, out) == (130, "")
+    assert (said + err).count("Interrupted. The model of the last finished round is kept") == 1
+    assert "Traceback" not in said + err
+    assert not any(map(alive, workers))
+
+
+def test_no_worker_outlives_its_launcher(start, folder):
+    launcher = start(*FIT, "--devices", "2")
+    read_until(launcher, "round  1/60")
+    workers = workers_of(launcher)
+    assert len(workers) == 2
+    launcher.kill()
+    launcher.wait()
+    deadline = time.monotonic() + 100
+    while any(map(alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(alive, workers))
+    assert RunFolder.open(folder / "run").history()
+
+
+class TestRefused:
+    """What every machine can tell by itself is told at once."""
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--nodes", "2"], "--main-address HOST:PORT"),
+            (["--main-address", "here:1"], "say how many with --nodes"),
+            (["--nodes", "2", "--node-rank", "2", "--main-address", "here:1"], "it is at most 1"),
+            (["--node-rank", "1"], "it is at most 0"),
+            *(
+                (["--nodes", "2", "--main-address", address], "takes HOST:PORT")
+                for address in ("here", ":1", "here:", "here:x", "here:0", "here:99999", "")
+            ),
+        ],
+    )
+    def test_an_address_that_is_none(self, arguments, message, monkeypatch, capsys):
+        from pren.cli import __main__ as command_line
+
+        monkeypatch.setattr(sys, "argv", ["pren", *FIT, *arguments])
+        with pytest.raises(SystemExit) as exit_:
+            command_line.main()
+        assert exit_.value.code == 2
+        told = capsys.readouterr().err
+        assert told.startswith("Error: ")
+        assert message in told
+
+    def test_once_for_all_processes(self, start, folder):
+        code, out, err = ended(start("fit", "data.npz", "--method", "eszsl", "--devices", "2", "--out", "run"))
+        assert (code, out) == (2, "")
+        assert err.count("Error: eszsl is fitted by one process: leave --devices and --nodes out.") == 1
+        assert not (folder / "run").exists()
