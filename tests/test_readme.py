@@ -1,4 +1,4 @@
-"""What README shows must run as written."""
+"""What README and the pages under docs show must run as written."""
 
 import re
 import shlex
@@ -9,9 +9,24 @@ from typer.main import get_command
 
 from pren.cli.__main__ import app
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```\n", README, flags=re.DOTALL | re.MULTILINE)
-COMMANDS = re.findall(r"^pren [^#\n]*", "\n".join(text for _, text in BLOCKS), flags=re.MULTILINE)
+REPOSITORY = Path(__file__).parents[1]
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+
+
+def blocks_of(page):
+    return re.findall(r"^```(\w*)\n(.*?)^```\n", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+BLOCKS = blocks_of(PAGES[0])
+COMMANDS = sorted(
+    {
+        command.strip()
+        for page in PAGES
+        for _, text in blocks_of(page)
+        for command in re.findall(r"^(?:node\d\$ )?(pren [^#\n]*)", text, flags=re.MULTILINE)
+    }
+)
+LINKS = [(page, link) for page in PAGES for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))]
 
 
 def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
@@ -29,4 +44,9 @@ def test_commands_have_only_options_that_exist(command):
 
 
 def test_there_are_commands_to_check():
-    assert len(COMMANDS) >= 6
+    assert len(COMMANDS) >= 15
+
+
+@pytest.mark.parametrize(("page", "link"), LINKS, ids=lambda value: getattr(value, "name", value))
+def test_links_lead_somewhere(page, link):
+    assert (page.parent / link).exists()
