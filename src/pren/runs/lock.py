@@ -12,6 +12,7 @@ import logging
 import os
 import socket
 import stat
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -102,7 +103,8 @@ class Lock:
     def release(self) -> None:
         """Let others in."""
         if self.held():
-            self._path.unlink(missing_ok=True)
+            with suppress(OSError):  # the disk may be closed to us by now, and a file that nobody holds is harmless
+                self._path.unlink()
         os.close(self._file)
 
 
