@@ -8,6 +8,8 @@ import yaml
 
 from pren.errors import PrenError
 
+DEEPEST = 50  # lists in lists in lists: the time that YAML takes grows with the square of it
+
 
 def parse_yaml(text: str, where: str) -> Any:
     """Read YAML.
@@ -20,8 +22,13 @@ def parse_yaml(text: str, where: str) -> Any:
         PrenError: If it is not valid, or has anchors: a few lines of those can stand for billions of values.
     """
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
-            raise PrenError(f"{where} must not refer to anchors (*name): write the value out.")
+        depth = 0
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise PrenError(f"{where} must not refer to anchors (*name): write the value out.")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                raise PrenError(f"{where} is not valid YAML for settings: it is nested more than {DEEPEST} times.")
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError
         raise PrenError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from error

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from pren.data import load
 from pren.errors import PrenError
+from pren.methods.storage import load_model
 from pren.runs.folder import RunFolder
 from pren.runs.manifest import write_manifest
 from pren.runs.train import train
@@ -95,7 +96,7 @@ class TestExact:
         train(configure(path, rounds=1), tmp_path / "short")
         pool = load(path)[0].pool
         assert np.array_equal(
-            RunFolder(tmp_path / "run").model().scores(pool), RunFolder(tmp_path / "short").model().scores(pool)
+            RunFolder.open(tmp_path / "run").model().scores(pool), load_model(tmp_path / "short").scores(pool)
         )
 
     def test_a_run_folder_may_move(self, data, configure, interrupted, outcome, tmp_path):
@@ -478,7 +479,7 @@ class TestKilled:
         for moment in range(1, moments + 1):
             killer.run(out, moment, lambda: train(config, out))
             if (out / "model.safetensors").exists():
-                seen.add(RunFolder(out).model().scores(pool).tobytes())
+                seen.add(load_model(out).scores(pool).tobytes())
             shutil.rmtree(out, ignore_errors=True)
         assert len(seen) == 2  # of round 0 and of round 1
 

@@ -182,6 +182,8 @@ class PrEN(Method):
         parameters = [parameter for group in adam.param_groups for parameter in group["params"]]
         try:
             number = int(state["round.number"])
+            if not 0 <= number <= self.rounds:
+                raise ValueError(f"there is no round {number}")
             stepped = self.initial_batches > 0 or (number > 0 and self.batches > 0)
             entries: State = {}
             for index, parameter in enumerate(parameters if stepped else []):
@@ -189,12 +191,17 @@ class PrEN(Method):
                 entries[index] = {name: state[f"adam.{index}.{name}"] for name in shapes}
                 if any(entries[index][name].shape != shape for name, shape in shapes.items()):
                     raise ValueError("Adam's state is not of the weights' shapes")
-            if state["round.images"].shape != state["round.labels"].shape:
+                if any(value.dtype != torch.float32 for value in entries[index].values()):
+                    raise ValueError("Adam's state is not of the weights' type")
+            images, labels = state["round.images"], state["round.labels"]
+            if images.shape != labels.shape or images.ndim != 1:
                 raise ValueError("not every pseudo-label has an image")
-            pseudo = PseudoLabels(state["round.images"].numpy(), state["round.labels"].numpy())
+            if images.dtype != torch.int64 or labels.dtype != torch.int64:
+                raise ValueError("pseudo-labels are not whole numbers")
+            pseudo = PseudoLabels(images.numpy(), labels.numpy())
             changed = int(state["round.changed"])
             last = Round(number, float(state["round.loss"]), pseudo, changed)
-        except (KeyError, ValueError) as error:
+        except (KeyError, ValueError, OverflowError, RuntimeError) as error:
             raise PrenError(f"The state of training is damaged or belongs to another model: {error}") from error
         return last, entries
 
@@ -234,6 +241,15 @@ class PrEN(Method):
             raise ValueError(f"label embeddings cannot be of shape {tuple(vectors.shape)}")
         if not torch.equal(subsets.any(dim=0), torch.from_numpy(self.classes_.unseen[self._order()])):
             raise ValueError("the heads do not vote on the unseen classes")
+        # Before anything is built: numbers in the facts must not make us ask for more memory than the file itself is.
+        if self.sample_shape_[0] > sum(tensor.numel() for tensor in tensors.values()):
+            raise ValueError(f"inputs cannot be of shape {self.sample_shape_}")
+        before = None if len(self.sample_shape_) > 1 else self.sample_shape_[0]
+        for layer, width in enumerate([*self.hidden, vectors.shape[1]]):
+            weight = tensors[f"ensemble.layers.{layer}.weight"]
+            if weight.shape != (heads, weight.shape[1] if before is None else before, width):
+                raise ValueError(f"weights of layer {layer} cannot be of shape {tuple(weight.shape)}")
+            before = width
         self.backbone_ = backbone
         network = self._build(LabelEmbeddings(vectors.double().numpy(), subsets.numpy()))
         for name, empty in network.state_dict().items():

@@ -104,9 +104,9 @@ def load_model(folder: str | Path) -> Method:
             f"{path} was written by another version of pren (format {header.get('format')}, this one reads {FORMAT}): "
             "bring an older one up to date with 'pren migrate FOLDER --out NEW'; for a newer one, upgrade pren."
         )
-    if header.get("checksum") != _checksum(tensors, header):
-        raise PrenError(f"{path} is damaged: it is not what was written (its checksum differs).")
     try:
+        if header.get("checksum") != _checksum(tensors, header):
+            raise ValueError("it is not what was written (its checksum differs)")
         facts = _Facts.model_validate(header)
         entry = METHODS[facts.method]
         method = entry.method(**validate(entry.method, facts.params))
@@ -116,7 +116,7 @@ def load_model(folder: str | Path) -> Method:
         method.sample_shape_ = facts.sample_shape
         learned = {key.removeprefix("model."): value for key, value in tensors.items()}
         method._restore(learned, facts.learned)
-    except (PrenError, ValueError, LookupError, TypeError, RuntimeError) as error:
+    except (PrenError, ValueError, LookupError, TypeError, ArithmeticError, MemoryError, RuntimeError) as error:
         raise PrenError(f"{path} is damaged or was not written by this version of pren: {error}") from error
     return method
 

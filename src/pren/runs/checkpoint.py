@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,15 @@ MOST_BYTES = 1 << 30
 TRIES = 5
 
 
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
+
+    round: int
+    loss: float | None
+    pseudo_labels: int
+    changed: int
+
+
 class State(BaseModel):
     """What a checkpoint knows beside weights.
 
@@ -37,7 +47,7 @@ class State(BaseModel):
         pseudo_labels: The last round's: place in the pool, class name.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     history: list[dict[str, Any]]
     timings: list[float]
@@ -96,6 +106,8 @@ def remove_others(current: Path) -> None:
 
 def latest_checkpoint(folder: Path) -> Path | None:
     """The checkpoint of the last finished round, None if there is none yet."""
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise PrenError(f"{folder} is not a folder: put back what was there.")
     rounds = {int(found[1]): path for path in folder.glob("round-*") if (found := NAME.fullmatch(path.name))}
     return rounds[max(rounds)] if rounds else None
 
@@ -140,8 +152,9 @@ def _verified_state(checkpoint: Path, run: str) -> State:
     try:
         verify(checkpoint, FILES, run)
         state = State.model_validate_json(read_bytes(checkpoint / STATE_FILE, MOST_BYTES))
-        if any(set(row) != set(HISTORY) for row in state.history):
-            raise ValueError(f"a row of the history is not made of {', '.join(HISTORY)}")
+        rounds = [_Row.model_validate(row).round for row in state.history]
+        if rounds != list(range(len(rounds))) or checkpoint.name != f"round-{len(rounds) - 1:04d}":
+            raise ValueError(f"its history is that of other rounds: {rounds}")
     except ValueError as error:
         raise PrenError(f"The checkpoint {checkpoint} is damaged: {error}") from error
     except PrenError as error:

@@ -15,7 +15,9 @@ checkpoint/         the last finished round, to resume from, with a manifest of 
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -35,6 +37,7 @@ from pren.runs.checkpoint import (
     HISTORY,
     Checkpoint,
     State,
+    latest_checkpoint,
     read_checkpoint,
     read_state,
     remove_others,
@@ -73,12 +76,15 @@ class RunFolder:
         try:
             folder.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise PrenError(f"Cannot make the folder {path}: {error.strerror or error}.") from error
+            raise PrenError(
+                f"Cannot make the folder {path}: {error.strerror or error}. Choose another one with --out."
+            ) from error
         folder._lock = Lock(folder.path, str(config.record.get("command", "")))
         try:
             if any(part.name != LOCK and not part.name.startswith(WRITING) for part in folder.path.iterdir()):
                 raise PrenError(f"{path} is not empty: choose another folder with --out.")
-            write_bytes(folder.path / CONFIG_FILE, with_checksum(config.to_yaml().encode()))
+            with folder._writing():
+                write_bytes(folder.path / CONFIG_FILE, with_checksum(config.to_yaml().encode()))
         except BaseException:
             try:
                 folder.discard_if_nothing_done()
@@ -139,11 +145,13 @@ class RunFolder:
 
     def finished(self) -> bool:
         """Whether the run came to its end."""
-        return (self.path / MANIFEST).is_file()
+        return os.path.lexists(self.path / MANIFEST)  # if it is no file, `verify` says so
 
     def discard_if_nothing_done(self) -> None:
         """Make room again after a run that failed before its first round."""
-        with suppress(OSError):  # the folder itself may be gone
+        if self._lock is None or not self._lock.held():  # the folder is gone, or somebody else's
+            return
+        with suppress(OSError):
             if {part.name for part in self.path.iterdir()} <= {CONFIG_FILE, LOCK}:
                 (self.path / CONFIG_FILE).unlink(missing_ok=True)
 
@@ -159,11 +167,21 @@ class RunFolder:
             if "format" not in mapping and "data" in mapping:
                 check_format(1, path)
             raise PrenError(f"{path} is damaged: its checksum is missing. Put back what was there.")
+        try:
+            json.dumps(mapping, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise PrenError(f"{path} holds what no run writes there: {error}. Put back what was there.") from error
         return parse_config(mapping, str(path))
 
     def model(self) -> Method:
-        """The model of the last finished round."""
-        method, config = load_model(self.path), self.config()
+        """The model of the last finished round.
+
+        That is the one in the folder itself, but while a run is not finished only a checkpoint tells whose it is.
+        """
+        checkpoint = None if self.finished() else latest_checkpoint(self._checkpoints)
+        if checkpoint is not None:
+            read_state(self._checkpoints, self._run)
+        method, config = load_model(checkpoint or self.path), self.config()
         wanted = create(config.method, **config.params)
         if type(method) is not type(wanted) or method.get_params() != wanted.get_params():
             raise PrenError(f"{self.path / MODEL_FILE} is the model of another run: put back the right one.")
@@ -193,27 +211,28 @@ class RunFolder:
 
     def save_round(self, method: Method, history: list[dict[str, Any]], timings: list[float], last: Round) -> None:
         """Keep the model, the state of training and the history after a round."""
-        self._check_held()
         names = [method.classes_.names[label] for label in last.pseudo.labels]
         pseudo = list(zip(last.pseudo.images.tolist(), names, strict=True))
         state = State(history=history, timings=timings, pseudo_labels=pseudo)
-        current = save_checkpoint(self._checkpoints, method, last, state, self._run)
+        with self._writing():
+            current = save_checkpoint(self._checkpoints, method, last, state, self._run)
         self.publish(current, state)
 
     def publish(self, current: Path, state: State) -> None:
         """Show in the folder itself what its checkpoint holds, and remove all that is older."""
-        link(current / MODEL_FILE, self.path / MODEL_FILE)
-        write_csv(self.path / "history.csv", HISTORY, ([row[name] for name in HISTORY] for row in state.history))
-        write_csv(self.path / "timings.csv", ("round", "seconds"), enumerate(state.timings))
-        write_csv(self.path / "pseudo_labels.csv", ("image", "class"), state.pseudo_labels)
-        remove_others(current)
-        for unfinished in self.path.glob(f"{WRITING}*"):
-            remove(unfinished)
+        with self._writing():
+            link(current / MODEL_FILE, self.path / MODEL_FILE)
+            write_csv(self.path / "history.csv", HISTORY, ([row[name] for name in HISTORY] for row in state.history))
+            write_csv(self.path / "timings.csv", ("round", "seconds"), enumerate(state.timings))
+            write_csv(self.path / "pseudo_labels.csv", ("image", "class"), state.pseudo_labels)
+            remove_others(current)
+            for unfinished in self.path.glob(f"{WRITING}*"):
+                remove(unfinished)
 
     def save_model(self, method: Method) -> None:
         """Keep the model of a method that has no rounds."""
-        self._check_held()
-        save_model(method, self.path)
+        with self._writing():
+            save_model(method, self.path)
 
     def save_results(
         self,
@@ -224,23 +243,39 @@ class RunFolder:
         facts: dict[str, Any],
     ) -> None:
         """Write metrics and predictions, and the checksums of everything; with them the run is finished."""
-        self._check_held()
-        if metrics is not None:
-            write_json(self.path / "metrics.json", {**facts, **metrics.to_dict()})
         best, values = top_classes(scores, classes, candidates_of(setting), 1)
         rows = ((i, classes.names[best[i, 0]], float(values[i, 0])) for i in range(len(scores)))
-        write_csv(self.path / "predictions.csv", ("image", "class", "score"), rows)
-        write_manifest(self.path, (*RESULTS, *(name for name in ALSO if (self.path / name).is_file())), self._run)
+        with self._writing():
+            if metrics is not None:
+                write_json(self.path / "metrics.json", {**facts, **metrics.to_dict()})
+            write_csv(self.path / "predictions.csv", ("image", "class", "score"), rows)
+            write_manifest(self.path, (*RESULTS, *(name for name in ALSO if (self.path / name).is_file())), self._run)
 
     @property
     def _checkpoints(self) -> Path:
         return self.path / "checkpoint"
 
-    def _check_held(self) -> None:
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Write in the folder while it is ours; say what to do if that fails."""
+        self.check_held()
+        try:
+            yield
+        except (PrenError, OSError) as error:
+            self.check_held()
+            what = error if isinstance(error, PrenError) else f"Cannot write {error.filename or self.path}: {error}."
+            raise PrenError(
+                f"{what} Make room there, or copy the run folder to where there is room; then go on with 'pren fit "
+                "--resume --out FOLDER', or start again if no round was finished yet."
+            ) from error
+
+    def check_held(self) -> None:
+        """Raise a `PrenError` if the folder is no longer ours to write in."""
         if self._lock is None or not self._lock.held():
             raise PrenError(
                 f"{self.path} was removed, renamed or taken over while the run was going on: nothing more can be "
-                "written there. If it was renamed, go on with 'pren fit --resume --out' and its new name."
+                "written there. If it was renamed, go on with 'pren fit --resume --out' and its new name;"
+                " else start again."
             )
 
 

@@ -11,6 +11,8 @@ import json
 import logging
 import os
 import socket
+import stat
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -38,10 +40,7 @@ class Lock:
     def __init__(self, folder: Path, command: str = "") -> None:
         self._path = folder / LOCK
         while True:
-            try:
-                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
-            except OSError as error:
-                raise PrenError(_cannot_write(folder, error)) from error
+            self._file = self._open()
             try:
                 self._take()
                 if self.held():  # and not a file that its last holder has removed meanwhile
@@ -56,6 +55,19 @@ class Lock:
             self.release()
             raise PrenError(_cannot_write(folder, error)) from error
 
+    def _open(self) -> int:
+        """Open the lock file and nothing else: not what a link leads to, no pipe, no device."""
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+                raise PrenError(f"{self._path} is not an ordinary file: remove it.") from error
+            raise PrenError(_cannot_write(self._path.parent, error)) from error
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise PrenError(f"{self._path} is not an ordinary file: remove it.")
+        return file
+
     def _take(self) -> None:
         if fcntl is None:
             return
@@ -65,7 +77,7 @@ class Lock:
             raise PrenError(_in_use(self._path.parent, os.pread(self._file, MOST_BYTES, 0))) from None
         except OSError as error:
             if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
-                raise
+                raise PrenError(_cannot_write(self._path.parent, error)) from error
             log.warning("%s cannot be locked there (%s): do not start a second run in it.", self._path, error.strerror)
 
     def _sign(self, command: str) -> None:
@@ -92,13 +104,17 @@ class Lock:
         """Let others in."""
         try:
             if self.held():
-                self._path.unlink(missing_ok=True)
+                with suppress(OSError):  # the disk may be closed to us by now; a file that nobody holds is harmless
+                    self._path.unlink()
         finally:
             os.close(self._file)
 
 
 def _cannot_write(folder: Path, error: OSError) -> str:
-    return f"Cannot write in {folder}: {error.strerror}. Copy the folder to where there is room, and go on there."
+    return (
+        f"Cannot write in {folder}: {error.strerror}. Make room there or open it for writing; or choose another folder "
+        "with --out, and to go on with a run, copy it there first."
+    )
 
 
 def _holder(content: bytes) -> dict[str, Any] | None:
@@ -106,7 +122,7 @@ def _holder(content: bytes) -> dict[str, Any] | None:
     try:
         who = json.loads(content)
         return {key: str(who[key]) for key in ("pid", "host", "since", "command")}
-    except (ValueError, TypeError, LookupError):
+    except (ValueError, TypeError, LookupError, RecursionError):
         return None
 
 

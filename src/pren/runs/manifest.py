@@ -44,7 +44,10 @@ def write_manifest(folder: Path, names: Iterable[str], run: str) -> None:
         names: Which.
         run: What run they belong to.
     """
-    files = {name: _File(bytes=(folder / name).stat().st_size, sha256=sha256(folder / name)) for name in names}
+    files = {}
+    for name in names:
+        check_file(folder / name)
+        files[name] = _File(bytes=(folder / name).stat().st_size, sha256=sha256(folder / name))
     write_json(folder / MANIFEST, _Manifest(format=FORMAT, version=__version__, run=run, files=files).model_dump())
 
 

@@ -20,7 +20,7 @@ from pren.runs.checkpoint import FILES, latest_checkpoint
 from pren.runs.config import MOST_BYTES, parse_config, yaml_mapping
 from pren.runs.folder import ALSO, CONFIG_FILE, RESULTS, RunFolder
 from pren.runs.lock import LOCK
-from pren.runs.manifest import FORMAT, with_checksum, write_manifest
+from pren.runs.manifest import FORMAT, check_format, with_checksum, write_manifest
 
 
 def migrate(old: str | Path, new: str | Path) -> Path:
@@ -42,9 +42,13 @@ def migrate(old: str | Path, new: str | Path) -> Path:
         raise PrenError(f"{old} holds neither a run nor a model: there is nothing to migrate.")
     if target.exists():
         raise PrenError(f"{new} is there already: choose another folder with --out.")
+    if target.resolve().is_relative_to(source.resolve()):
+        raise PrenError(f"{new} is within {old}, which stays as it is: choose another folder with --out.")
     check_links(source)
     number = _format(source, is_run)
     if not isinstance(number, int) or number not in STEPS:
+        if isinstance(number, int):
+            check_format(max(number, FORMAT), old)
         raise PrenError(
             f"{old} is of format {number!r}, and this version of pren writes format {FORMAT}: nothing to do."
         )
@@ -53,11 +57,16 @@ def migrate(old: str | Path, new: str | Path) -> Path:
     except OSError as error:
         raise PrenError(f"Cannot make the folder {target.parent}: {error.strerror or error}.") from error
     with new_folder(target) as writing:
-        shutil.copytree(source, writing, dirs_exist_ok=True, ignore=shutil.ignore_patterns(LOCK, f"{WRITING}*"))
-        while number in STEPS:
-            STEPS[number](writing)
-            number += 1
-        _read_back(writing, is_run)
+        # Links stay links, so that one to its own parent is not followed for ever; reading back refuses them.
+        ignored = shutil.ignore_patterns(LOCK, f"{WRITING}*")
+        shutil.copytree(source, writing, symlinks=True, dirs_exist_ok=True, ignore=ignored)
+        try:
+            while number in STEPS:
+                STEPS[number](writing)
+                number += 1
+            _read_back(writing, is_run)
+        except PrenError as error:  # what is wrong with the copy is wrong with what the user knows
+            raise PrenError(str(error).replace(str(writing), str(source))) from error
     return target
 
 
@@ -79,8 +88,11 @@ def _read_back(folder: Path, is_run: bool) -> None:
 def _from_1(folder: Path) -> None:
     for path in sorted({*folder.glob(MODEL_FILE), *folder.glob(f"checkpoint/*/{MODEL_FILE}")}):
         tensors, facts = read_model(path)
-        params = {key: value for key, value in facts.get("params", {}).items() if key != "accelerator"}
-        write_model(path, tensors, {**facts, "format": 2, "params": params})
+        params = facts.get("params")
+        if not isinstance(params, dict):
+            raise PrenError(f"{path} is damaged or was not written by pren: it names no parameters.")
+        params.pop("accelerator", None)
+        write_model(path, tensors, {**facts, "format": 2})
     path = folder / CONFIG_FILE
     if not path.is_file():
         return

@@ -119,6 +119,7 @@ def _fit(fabric: Fabric, folder: RunFolder | None, method: Method, problem: Prob
 
 def finish(folder: RunFolder, problem: Problem, answers: Answers | None) -> None:
     """Predict the pool with the model on disk and, where the answers are known, evaluate."""
+    folder.check_held()
     method = folder.model()
     scores = _scores(method, problem)
     known = answers is not None and (answers.labels != UNKNOWN).any()
