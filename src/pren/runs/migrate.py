@@ -79,8 +79,9 @@ def _read_back(folder: Path, is_run: bool) -> None:
 def _from_1(folder: Path) -> None:
     for path in sorted({*folder.glob(MODEL_FILE), *folder.glob(f"checkpoint/*/{MODEL_FILE}")}):
         tensors, facts = read_model(path)
-        params = {key: value for key, value in facts.get("params", {}).items() if key != "accelerator"}
-        write_model(path, tensors, {**facts, "format": 2, "params": params})
+        if isinstance(facts.get("params"), dict):  # if not, reading it back will say so
+            facts["params"].pop("accelerator", None)
+        write_model(path, tensors, {**facts, "format": 2})
     path = folder / CONFIG_FILE
     if not path.is_file():
         return
