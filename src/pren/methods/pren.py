@@ -33,8 +33,10 @@ from pren.processes import over_chunks, share_weights, single_process
 from pren.seeds import stream
 from pren.vision.backbones import create_backbone
 
-Positive = Annotated[int, Field(ge=1)]
-NotNegative = Annotated[int, Field(ge=0)]
+MOST = 10**9 - 1  # more than any machine can do; NumPy gives up somewhere beyond, and so do the names of checkpoints
+Positive = Annotated[int, Field(ge=1, le=MOST)]
+NotNegative = Annotated[int, Field(ge=0, le=MOST)]
+Seed = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0)]
 
 
@@ -103,7 +105,7 @@ class PrEN(Method):
         first_rounds: NotNegative = 5,
         backbone: str | None = None,
         frozen: bool = False,
-        seed: NotNegative = 0,
+        seed: Seed = 0,
     ) -> None:
         self.heads = heads
         self.dim = dim
