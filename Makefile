@@ -33,7 +33,7 @@ bench: $(VENV)/.installed-dev  ## run the benchmarks: ratios of timings in one r
 
 clean:  ## remove build artefacts and caches (runs/ and .venv stay)
 	rm -rf build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests benchmarks campaigns -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # .venv.partial stands beside .venv while it is being made, so that an interrupted creation starts over.
 # A .venv made by hand is used as it is. A stamp is written only after pip has succeeded.

@@ -1,0 +1,1 @@
+"""Long searches for defects that the tests have no time for."""
