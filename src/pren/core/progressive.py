@@ -152,6 +152,9 @@ def _train(
     average = mean(fabric, float(torch.stack(losses).mean()))
     if not math.isfinite(average):
         raise PrenError("Training has diverged: the loss is no longer a number. Take a smaller lr.")
+    # The last step comes after the last loss, and a round that is saved takes the place of the one before.
+    if not all(bool(parameter.isfinite().all()) for parameter in model.parameters()):
+        raise PrenError("Training has diverged: a weight is no longer a number. Take a smaller lr.")
     return average
 
 
