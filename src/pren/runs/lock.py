@@ -104,7 +104,7 @@ def _holder(content: bytes) -> dict[str, Any] | None:
     try:
         who = json.loads(content)
         return {key: str(who[key]) for key in ("pid", "host", "since", "command")}
-    except (ValueError, TypeError, LookupError):
+    except (ValueError, TypeError, LookupError, RecursionError):
         return None
 
 
