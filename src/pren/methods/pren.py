@@ -185,12 +185,14 @@ class PrEN(Method):
                 entries[index] = {name: state[f"adam.{index}.{name}"] for name in shapes}
                 if any(entries[index][name].shape != shape for name, shape in shapes.items()):
                     raise ValueError("Adam's state is not of the weights' shapes")
-            if state["round.images"].shape != state["round.labels"].shape:
+            if not 0 <= number <= self.rounds:
+                raise ValueError(f"there is no round {number}")
+            if state["round.images"].shape != state["round.labels"].shape or state["round.images"].ndim != 1:
                 raise ValueError("not every pseudo-label has an image")
             pseudo = PseudoLabels(state["round.images"].numpy(), state["round.labels"].numpy())
             changed = int(state["round.changed"])
             self._round = Round(number, float(state["round.loss"]), pseudo, changed)
-        except (KeyError, ValueError) as error:
+        except (KeyError, ValueError, RuntimeError, TypeError) as error:
             raise PrenError(f"The state of training is damaged or belongs to another model: {error}") from error
         self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": entries})
         return self._round

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError
@@ -37,9 +36,9 @@ class State(BaseModel):
         pseudo_labels: The last round's: place in the pool, class name.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
-    history: list[dict[str, Any]]
+    history: list[dict[str, int | float | None]]
     timings: list[float]
     pseudo_labels: list[tuple[int, str]]
 
