@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from safetensors.torch import load, save
 
-from campaigns.fuzz.mutations import BYTE_EDITS, JSON_EDITS, PLACES, ByteEdit, StructureEdit
+from campaigns.fuzz.mutations import BYTE_EDITS, FORGED_YAML, JSON_EDITS, PLACES, ByteEdit, StructureEdit
 from pren.errors import PrenError
 from pren.methods.storage import MODEL_FILE, read_model, write_model
 from pren.runs.checkpoint import FILES, STATE_FILE, TRAINING_FILE
@@ -229,28 +229,27 @@ LOCKS = (
 )
 Damage = Spoil | Replace | Plant | Forge
 SPOILS: SearchStrategy[Spoil] = st.builds(Spoil, st.integers(0, 20), BYTE_EDITS)
-OTHER_DAMAGES: SearchStrategy[Damage] = st.one_of(
-    st.builds(Replace, st.integers(0, 20), st.sampled_from(KINDS), st.integers(0, 20)),
-    st.builds(
-        Plant,
-        st.sampled_from(PLANTED),
-        st.sampled_from(LOCKS) | st.binary(max_size=20),
-        st.sampled_from(["file", "folder", "pipe", "link", "copy", "rename"]),
-    ),
-    st.builds(
-        Forge,
-        st.sampled_from([CONFIG_FILE, CONFIG_FILE, MODEL_FILE, MODEL_FILE, STATE_FILE, MANIFEST, "metrics.json"]),
-        JSON_EDITS,
-        st.just(0),
-        st.just(""),
-        st.sampled_from([0] * 12 + [200, 900, 1100, 100_000]),
-    ),
-    st.builds(
-        Forge,
-        st.sampled_from([MODEL_FILE, TRAINING_FILE]),
-        st.just(StructureEdit("add", (), None, "")),
-        PLACES,
-        st.sampled_from(["drop", "rename", *TENSOR_CHANGES]),
-        st.just(0),
-    ),
+_REPLACED = st.builds(Replace, st.integers(0, 20), st.sampled_from(KINDS), st.integers(0, 20))
+_PLANTED = st.builds(
+    Plant, st.sampled_from(PLANTED), st.binary(max_size=20), st.sampled_from(["file", "folder", "copy", "rename"])
 )
+LOCKED: SearchStrategy[Damage] = st.builds(
+    Plant,
+    st.just(".lock"),
+    st.sampled_from(LOCKS) | st.binary(max_size=20),
+    st.sampled_from(["file"] * 4 + ["folder", "pipe", "link"]),
+)
+
+
+def _forged(files: list[str], edits: SearchStrategy[StructureEdit], tensor_changes: list[str]) -> SearchStrategy[Forge]:
+    depths = st.just(0) if tensor_changes != [""] else st.sampled_from([0] * 12 + [200, 900, 1100, 100_000])
+    return st.builds(Forge, st.sampled_from(files), edits, PLACES, st.sampled_from(tensor_changes), depths)
+
+
+SAID = _forged([MODEL_FILE, STATE_FILE, MANIFEST, "metrics.json"], JSON_EDITS, [""]) | _forged(
+    [CONFIG_FILE], JSON_EDITS | FORGED_YAML, [""]
+)
+TENSORS = _forged(
+    [MODEL_FILE, TRAINING_FILE], st.just(StructureEdit("add", (), None, "")), ["drop", "rename", *TENSOR_CHANGES]
+)
+OTHER_DAMAGES: SearchStrategy[Damage] = st.one_of(_REPLACED, _PLANTED, LOCKED, SAID, TENSORS)

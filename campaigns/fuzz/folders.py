@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from campaigns.fuzz.command import REFUSED, SUCCESS, Result, changes, pren, snapshot
-from campaigns.fuzz.damage import OTHER_DAMAGES, SPOILS, Damage, Spoil
+from campaigns.fuzz.damage import LOCKED, OTHER_DAMAGES, SAID, SPOILS, TENSORS, Damage, Spoil
 from campaigns.fuzz.templates import RUNS, Workshop
 
 VERBS = ("show", "show as text", "evaluate", "predict", "resume")
@@ -41,8 +41,14 @@ class Damaged:
 _DAMAGES: SearchStrategy[tuple[Damage, ...]] = st.lists(SPOILS, min_size=1, max_size=2).map(tuple) | st.lists(
     SPOILS | OTHER_DAMAGES, min_size=1, max_size=2
 ).map(tuple)
+_GENERAL = st.builds(Damaged, st.sampled_from(RUNS), st.sampled_from(RUNS), _DAMAGES, st.sampled_from(VERBS))
+_DEEP: SearchStrategy[tuple[Damage, ...]] = st.lists(TENSORS | SAID | LOCKED, min_size=1, max_size=2).map(tuple)
 CASES: SearchStrategy[Damaged] = st.one_of(
-    *[st.builds(Damaged, st.sampled_from(RUNS), st.sampled_from(RUNS), _DAMAGES, st.sampled_from(VERBS))] * 4,
+    _GENERAL,
+    _GENERAL,
+    # The one case in which everything is read, locks and the state of training included.
+    st.builds(Damaged, st.just("interrupted"), st.just("finished"), _DEEP, st.just("resume")),
+    st.builds(Damaged, st.sampled_from(RUNS), st.sampled_from(RUNS), _DEEP, st.sampled_from(VERBS)),
     st.builds(Damaged, st.sampled_from(OLD_RUNS), st.sampled_from(OLD_RUNS), _DAMAGES, st.just("migrate")),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timezone
 from typing import Any
 
 from hypothesis import strategies as st
@@ -230,13 +231,13 @@ class StructureEdit:
         return document
 
 
-def structure_edits(keys: SearchStrategy[Any]) -> SearchStrategy[StructureEdit]:
-    """Edits whose new keys come from `keys`."""
+def structure_edits(keys: SearchStrategy[Any], values: SearchStrategy[Any] = VALUES) -> SearchStrategy[StructureEdit]:
+    """Edits whose new keys and values come from `keys` and `values`."""
     return st.builds(
         StructureEdit,
         st.sampled_from(["replace", "delete", "rename", "add"]),
         st.lists(st.integers(0, 40), max_size=4).map(tuple),
-        VALUES,
+        values,
         keys,
     )
 
@@ -244,4 +245,10 @@ def structure_edits(keys: SearchStrategy[Any]) -> SearchStrategy[StructureEdit]:
 JSON_EDITS = structure_edits(st.sampled_from(["", "x", "format", "a" * 300, "\ud800", "../x"]) | st.text(max_size=5))
 YAML_EDITS = structure_edits(
     st.sampled_from(["", "x", "heads", "seed", "dim", "record", None, 1, 1.5, True]) | st.text(max_size=5)
+)
+# YAML says more than JSON, and pren never writes it.
+FORGED_YAML = structure_edits(
+    st.sampled_from(["x", "started", None, 1, True, date(2001, 1, 1)]),
+    st.sampled_from([date(2001, 1, 1), datetime(2001, 1, 1, tzinfo=timezone.utc), b"bytes", {1, 2}, {1: 2}, {None: 1}])
+    | st.sampled_from([float("nan"), float("inf"), {"a": float("nan")}]),
 )
