@@ -8,6 +8,8 @@ import yaml
 
 from pren.errors import PrenError
 
+MOST_LEVELS = 100  # the time that PyYAML takes grows with the square of the depth: hours for a megabyte of brackets
+
 
 def parse_yaml(text: str, where: str) -> Any:
     """Read YAML.
@@ -17,11 +19,17 @@ def parse_yaml(text: str, where: str) -> Any:
         where: What to call it in a message.
 
     Raises:
-        PrenError: If it is not valid, or has anchors: a few lines of those can stand for billions of values.
+        PrenError: If it is not valid, or has anchors (a few lines of those can stand for billions of values), or
+            is nested deeply.
     """
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
-            raise PrenError(f"{where} must not refer to anchors (*name): write the value out.")
+        depth = 0
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise PrenError(f"{where} must not refer to anchors (*name): write the value out.")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MOST_LEVELS:
+                raise PrenError(f"{where} is nested more than {MOST_LEVELS} levels deep: no setting is.")
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError
         raise PrenError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from error
