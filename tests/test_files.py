@@ -5,13 +5,14 @@ import errno
 import io
 import json
 import os
+import sys
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pren.errors import PrenError
-from pren.files import WRITING, link, new_folder, write_bytes, write_csv, write_json
+from pren.files import WRITING, check_links, link, new_folder, write_bytes, write_csv, write_json
 
 
 @pytest.fixture
@@ -145,3 +146,23 @@ class TestLink:
         with pytest.raises(PrenError, match="Cannot write"):
             link(tmp_path / "nowhere", tmp_path / "a")
         assert (tmp_path / "a").read_text() == "old"
+
+
+class TestCheckLinks:
+    def test_links_inside_are_let_through(self, tmp_path):
+        (tmp_path / "file").touch()
+        (tmp_path / "link").symlink_to("file")
+        check_links(tmp_path)
+
+    def test_links_that_lead_out_are_refused(self, tmp_path):
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "folder" / "link").symlink_to(tmp_path)
+        with pytest.raises(PrenError, match="link is a link that leads out"):
+            check_links(tmp_path / "folder")
+
+    @pytest.mark.skipif(sys.version_info >= (3, 13), reason="there such a link resolves to itself, which is inside")
+    def test_links_in_a_circle_are_refused(self, tmp_path):
+        (tmp_path / "a").symlink_to("b")
+        (tmp_path / "b").symlink_to("a")
+        with pytest.raises(PrenError, match="is a link that leads nowhere but to itself"):
+            check_links(tmp_path)

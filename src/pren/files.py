@@ -136,7 +136,7 @@ def sha256(path: Path) -> str:
 
 
 def check_links(folder: Path) -> None:
-    """Refuse a folder with a link that leads out of it: reading or removing would go astray.
+    """Refuse a folder with a link that leads out of it, or in a circle: reading or removing would go astray.
 
     Raises:
         PrenError: Naming the link.
@@ -144,7 +144,11 @@ def check_links(folder: Path) -> None:
     inside = folder.resolve()
     for parent, folders, files in os.walk(folder):  # which does not follow links to folders
         for path in (Path(parent, name) for name in folders + files):
-            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            try:
+                astray = path.is_symlink() and not path.resolve().is_relative_to(inside)
+            except (OSError, RuntimeError) as error:  # until Python 3.12 a circle is a RuntimeError
+                raise PrenError(f"{path} is a link that leads nowhere but to itself: remove it.") from error
+            if astray:
                 raise PrenError(f"{path} is a link that leads out of {folder}: remove it, or copy what it stands for.")
 
 

@@ -8,7 +8,7 @@ import yaml
 
 from pren.errors import PrenError
 
-DEEPEST = 50  # lists in lists in lists: the time that YAML takes grows with the square of it
+MOST_LEVELS = 100  # the time that PyYAML takes grows with the square of the depth: hours for a megabyte of brackets
 
 
 def parse_yaml(text: str, where: str) -> Any:
@@ -19,7 +19,8 @@ def parse_yaml(text: str, where: str) -> Any:
         where: What to call it in a message.
 
     Raises:
-        PrenError: If it is not valid, or has anchors: a few lines of those can stand for billions of values.
+        PrenError: If it is not valid, or has anchors (a few lines of those can stand for billions of values), or
+            is nested deeply.
     """
     try:
         depth = 0
@@ -27,8 +28,8 @@ def parse_yaml(text: str, where: str) -> Any:
             if isinstance(event, yaml.AliasEvent):
                 raise PrenError(f"{where} must not refer to anchors (*name): write the value out.")
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST:
-                raise PrenError(f"{where} is not valid YAML for settings: it is nested more than {DEEPEST} times.")
+            if depth > MOST_LEVELS:
+                raise PrenError(f"{where} is nested more than {MOST_LEVELS} levels deep: no setting is.")
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError
         raise PrenError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from error

@@ -1,5 +1,6 @@
 """The user's own NumPy files: what is right is read, what is wrong is explained, and nothing runs code."""
 
+import os
 import pickle
 import warnings
 import zipfile
@@ -148,6 +149,14 @@ class TestFilesThatCannotBeRead:
         (tmp_path / "data.npz").mkdir()
         with pytest.raises(PrenError, match=r"data\.npz cannot be read"):
             read(tmp_path / "data.npz")
+
+    @pytest.mark.timeout(20)
+    @pytest.mark.parametrize("suffix", [".npz", ".npy"])
+    def test_pipe(self, read, suffix, tmp_path):
+        path = tmp_path / f"data{suffix}"
+        os.mkfifo(path)
+        with pytest.raises(PrenError, match=rf"data\{suffix} is a pipe or a device"):
+            read(path)
 
     @pytest.mark.parametrize("content", [b"", b"class,a,b\ncat,1,2\n", b"\x93NUMPY", b"PK\x03\x04", pickle.dumps([1])])
     def test_no_npz(self, read, content, tmp_path):

@@ -253,3 +253,20 @@ def test_a_defect_is_not_hidden(pren, data, monkeypatch):
     monkeypatch.setattr(ESZSL, "_fit", fail)
     with pytest.raises(ZeroDivisionError):
         pren("fit", data(), "--method", "eszsl", "--out", "run")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Unable to allocate 36.4 TiB"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
+    ],
+)
+def test_too_little_memory_is_explained(bad, data, monkeypatch, error):
+    from pren.methods.eszsl import ESZSL
+
+    def fail(self, problem):
+        raise error
+
+    monkeypatch.setattr(ESZSL, "_fit", fail)
+    assert "not enough memory" in bad("fit", data(), "--method", "eszsl", "--out", "run")

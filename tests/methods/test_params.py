@@ -41,6 +41,8 @@ class TestValidate:
             (PrEN, {"heads": 2.5}, r"heads=2\.5.*integer"),
             (PrEN, {"heads": [2]}, r"heads=\[2\].*integer"),
             (PrEN, {"heads": None}, r"heads=None.*integer"),
+            (PrEN, {"heads": 10**30}, r"heads=1000.*less than or equal to"),
+            (PrEN, {"hidden": [10**30]}, r"hidden\.0=1000.*less than or equal to"),
             (PrEN, {"heads": 0}, r"heads=0.*greater than or equal to 1"),
             (PrEN, {"dim": 0}, r"dim=0.*greater than or equal to 1"),
             (PrEN, {"rounds": -1}, r"rounds=-1.*greater than or equal to 0"),

@@ -1,5 +1,7 @@
 """Image files in, image files out."""
 
+import os
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -145,6 +147,17 @@ def test_links_inside_are_read_and_loops_come_to_an_end(tmp_path):
     inputs = ImageFolder(tmp_path / "other", (3, 6, 8))
     assert inputs.names == ["a.png", "b.png"]
     assert inputs[np.array([0])].equal(inputs[np.array([1])])
+
+
+@pytest.mark.timeout(20)
+def test_what_is_no_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe.png")
+    with pytest.raises(PrenError, match=r"pipe\.png is a pipe or a device, not an image"):
+        ImageFolder(tmp_path, (3, 6, 8))
+    (tmp_path / "pipe.png").unlink()
+    (tmp_path / "circle.png").symlink_to("circle.png")
+    with pytest.raises(PrenError, match=r"circle\.png is a dead link, not an image"):
+        ImageFolder(tmp_path, (3, 6, 8))
 
 
 def test_saved_images_read_back_exactly(tmp_path):

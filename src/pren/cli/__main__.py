@@ -55,8 +55,19 @@ def main() -> None:
             raise
         complain(f"{error.filename}: {error.strerror}.")
         sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        if not _out_of_memory(error):
+            raise
+        complain(f"There is not enough memory ({' '.join(str(error).split())}): take fewer heads, or smaller layers.")
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Whether NumPy or torch, which has no exception of its own for the CPU, got no memory."""
+    said = str(error)
+    return isinstance(error, MemoryError) or "can't allocate memory" in said or "out of memory" in said
 
 
 if __name__ == "__main__":

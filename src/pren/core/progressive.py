@@ -165,9 +165,13 @@ def _train(
         losses.append(loss.detach())
     if not losses:
         return float("nan")
-    average = mean(fabric, float(torch.stack(losses).mean())) * (fabric.world_size if apart else 1)
+    local = float(torch.stack(losses).mean())
+    # The last step comes after the last loss, and a round that is saved takes the place of the one before.
+    if not all(bool(parameter.isfinite().all()) for parameter in model.parameters()):
+        local = float("nan")
+    average = mean(fabric, local) * (fabric.world_size if apart else 1)
     if not math.isfinite(average):
-        raise PrenError("Training has diverged: the loss is no longer a number. Take a smaller lr.")
+        raise PrenError("Training has diverged: loss or weights are no longer numbers. Take a smaller lr.")
     return average
 
 

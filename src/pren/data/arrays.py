@@ -67,6 +67,7 @@ def read_inputs(path: str | Path) -> Inputs:
     if path.suffix.lower() not in (".npy", ".npz"):
         raise PrenError(f"{path} is neither a .npy nor a .npz file: save the inputs with numpy.save.")
     if path.suffix.lower() == ".npy":
+        _check_ordinary(path)
         try:
             array = np.lib.format.open_memmap(path, mode="r")  # which never unpickles
         except Exception as error:
@@ -122,8 +123,15 @@ def _answers(answers: NDArray[Any], problem: Problem) -> Answers:
     return Answers(np.where(nobody_knows, UNKNOWN, labels))
 
 
+def _check_ordinary(path: Path) -> None:
+    """Refuse pipes and devices: opening one could take for ever. Whatever else is wrong shows when it is opened."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise PrenError(f"{path} is a pipe or a device, not a file: write the arrays to one with numpy.save or savez.")
+
+
 @contextmanager
 def _open_npz(path: Path) -> Iterator[NpzFile]:
+    _check_ordinary(path)
     with ExitStack() as stack:
         try:
             # Opened here, because NumPy would leave a damaged file open.

@@ -34,8 +34,10 @@ from pren.processes import over_chunks, share_weights, single_process
 from pren.seeds import stream
 from pren.vision.backbones import create_backbone
 
-Positive = Annotated[int, Field(ge=1)]
-NotNegative = Annotated[int, Field(ge=0)]
+MOST = 10**9 - 1  # more than any machine can do; NumPy gives up somewhere beyond, and so do the names of checkpoints
+Positive = Annotated[int, Field(ge=1, le=MOST)]
+NotNegative = Annotated[int, Field(ge=0, le=MOST)]
+Seed = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0)]
 
 
@@ -104,7 +106,7 @@ class PrEN(Method):
         first_rounds: NotNegative = 5,
         backbone: str | None = None,
         frozen: bool = False,
-        seed: NotNegative = 0,
+        seed: Seed = 0,
     ) -> None:
         self.heads = heads
         self.dim = dim
@@ -201,7 +203,7 @@ class PrEN(Method):
             pseudo = PseudoLabels(images.numpy(), labels.numpy())
             changed = int(state["round.changed"])
             last = Round(number, float(state["round.loss"]), pseudo, changed)
-        except (KeyError, ValueError, OverflowError, RuntimeError) as error:
+        except (KeyError, ValueError, TypeError, OverflowError, RuntimeError) as error:
             raise PrenError(f"The state of training is damaged or belongs to another model: {error}") from error
         return last, entries
 

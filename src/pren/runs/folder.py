@@ -169,8 +169,10 @@ class RunFolder:
             raise PrenError(f"{path} is damaged: its checksum is missing. Put back what was there.")
         try:
             json.dumps(mapping, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise PrenError(f"{path} holds what no run writes there: {error}. Put back what was there.") from error
+        except (TypeError, ValueError, RecursionError) as error:  # YAML has dates, sets and more, and we write none
+            raise PrenError(
+                f"{path} is damaged: it holds what pren never writes there ({error}). Put back what was there."
+            ) from error
         return parse_config(mapping, str(path))
 
     def model(self) -> Method:
@@ -194,6 +196,7 @@ class RunFolder:
             return None
         try:
             content = json.loads(read_bytes(path, MOST_BYTES * 64))
+            json.dumps(content, allow_nan=False)  # which Python reads, but nobody else does
             Metrics.model_validate({name: content[name] for name in Metrics.model_fields})
         except (ValueError, LookupError, TypeError, RecursionError) as error:
             raise PrenError(f"{path} is damaged ('pren evaluate' shows the figures anew): {error}") from error

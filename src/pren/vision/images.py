@@ -142,6 +142,9 @@ def _image_files(folder: Path) -> Iterator[Path]:
     for parent, folders, files in os.walk(folder):  # which does not follow links to folders, so it comes to an end
         for path in (Path(parent, name) for name in folders + files):
             is_image = path.suffix.lower() in EXTENSIONS and not path.is_dir()
+            if is_image and not path.is_file():
+                what = "a dead link" if path.is_symlink() else "a pipe or a device"  # which would be read for ever
+                raise PrenError(f"{path} is {what}, not an image: take it out of the folder.")
             if path.is_symlink() and (is_image or path.is_dir()) and not path.resolve().is_relative_to(inside):
                 raise PrenError(f"{path} is a link that leads out of {folder}: copy what it stands for, or remove it.")
             if is_image:
