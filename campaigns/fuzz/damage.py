@@ -111,6 +111,8 @@ class Plant:
             else:
                 checkpoints[0].rename(path)
             return
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            return  # an earlier damage: writing would wait for a pipe's reader, or go through a link to a template
         with suppress(OSError):  # a checkpoint folder that is not there, a name that is taken
             if self.kind == "folder":
                 path.mkdir()
@@ -143,8 +145,9 @@ class Forge:
 
     def apply(self, run: Path, other: Path) -> None:
         """Damage a run; `other` is not touched."""
-        paths = [path for path in (run / self.file, *run.glob(f"checkpoint/*/{self.file}")) if path.is_file()]
-        for path in paths:
+        for path in (run / self.file, *run.glob(f"checkpoint/*/{self.file}")):
+            if path.is_symlink() or not path.is_file():
+                continue  # an earlier damage: writing through a link could reach a template
             # An edit can make something that cannot be written down at all, such as half a character.
             with suppress(ValueError, TypeError, RecursionError, PrenError, OverflowError):
                 self._forge(path)
