@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 import shlex
 import sys
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pren.cli import options
-from pren.cli.launch import Processes, is_worker, run_workers, started_by_torchrun
+from pren.cli.launch import Processes, is_worker, join, run_workers, started_by_torchrun
 from pren.cli.options import Json
 from pren.cli.output import print_json, show_log
 from pren.cli.progress import resumable, rounds
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+    from pren.runs.config import RunConfig
 
 
 class Accelerator(str, Enum):
@@ -60,8 +65,6 @@ def fit(
 
     from pren.cli.summary import run_summary, show_summary
     from pren.methods.registry import get_entry
-    from pren.processes import join_processes, share_text, single_process, together, watching
-    from pren.runs.config import RunConfig
     from pren.runs.folder import RunFolder
     from pren.runs.train import train
 
@@ -71,16 +74,8 @@ def fit(
         base = RunFolder.open(out).config().model_dump() if resume and out is not None else None
         return options.build_config(config, given, params, base).resolved()
 
-    if processes.several:
-        logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it would tell of every process that joins
-        fabric = join_processes(accelerator.value, processes.devices, processes.nodes)
-        with watching(fabric):
-            with together(fabric):  # the first machine alone needs the files that say what to do
-                text = read_config().model_dump_json() if fabric.is_global_zero else ""
-            wanted = RunConfig.model_validate_json(share_text(fabric, text)).resolved()
-    else:
-        fabric = single_process(accelerator.value)
-        wanted = read_config()
+    fabric = join(processes, accelerator.value)
+    wanted = _agree(fabric, read_config)
     quiet = not fabric.is_global_zero
     folder = out or Path("runs") / "-".join([Path(wanted.data).stem, wanted.method, str(wanted.params.get("seed", 0))])
     command = shlex.join(["pren", *sys.argv[1:]])
@@ -94,3 +89,16 @@ def fit(
         print_json(summary)
     else:
         show_summary(summary)
+
+
+def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:
+    """What to do, in every process; the first one alone needs the files that say it."""
+    from pren.processes import share_text, together, watching
+    from pren.runs.config import RunConfig
+
+    text = ""
+    with watching(fabric):
+        with together(fabric):
+            if fabric.is_global_zero:
+                text = read_config().model_dump_json()
+        return RunConfig.model_validate_json(share_text(fabric, text)).resolved()

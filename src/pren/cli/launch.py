@@ -6,6 +6,7 @@ worker that dies is named, the others get the time to say their piece, and they 
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -14,9 +15,13 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pren.cli.output import complain
 from pren.errors import PrenError
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 WATCHED = "PREN_LAUNCHER_PIPE"  # the end of a pipe that closes when the launcher ends
 LOCAL_RANK = "LOCAL_RANK"  # as torchrun, Fabric and we number the processes of a machine
@@ -82,22 +87,24 @@ def run_workers(processes: Processes) -> int:
         The exit code: 0 if all have succeeded.
     """
     host, port = _address(processes)
-    ours, theirs = os.pipe()  # `theirs` stays open here and nowhere else
+    read_end, write_end = os.pipe()  # the system closes the end that stays here when this process ends
     environment = {
         **os.environ,
         "MASTER_ADDR": host,
         "MASTER_PORT": str(port),
         "NODE_RANK": str(processes.node_rank),
         "PYTHONSAFEPATH": "1",  # a file named torch.py in the working folder is not torch
-        WATCHED: str(ours),
+        WATCHED: str(read_end),
     }
     command = [sys.executable, "-m", "pren.cli", *sys.argv[1:]]
     # In sessions of their own, so that Ctrl-C reaches them once: through us.
     workers = [
-        subprocess.Popen(command, env={**environment, LOCAL_RANK: str(rank)}, pass_fds=[ours], start_new_session=True)
+        subprocess.Popen(
+            command, env={**environment, LOCAL_RANK: str(rank)}, pass_fds=[read_end], start_new_session=True
+        )
         for rank in range(processes.devices)
     ]
-    os.close(ours)
+    os.close(read_end)
     try:
         _wait_for_a_failure(workers)
         interrupted = False
@@ -106,7 +113,7 @@ def run_workers(processes: Processes) -> int:
         for worker in workers:
             worker.send_signal(signal.SIGINT)
     by_us = _end(workers)
-    os.close(theirs)
+    os.close(write_end)
     codes = [worker.returncode for worker in workers]
     if interrupted or 130 in codes:
         return 130
@@ -116,6 +123,16 @@ def run_workers(processes: Processes) -> int:
     if not any(codes):
         return 0
     return 1 if 1 in codes else 2
+
+
+def join(processes: Processes, accelerator: str) -> Fabric:
+    """Take this process's place among them; alone if there is but one."""
+    from pren.processes import join_processes, single_process
+
+    if not processes.several:
+        return single_process(accelerator)
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it would tell of every process that joins
+    return join_processes(accelerator, processes.devices, processes.nodes)
 
 
 def _address(processes: Processes) -> tuple[str, int]:

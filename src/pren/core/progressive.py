@@ -126,8 +126,8 @@ def batches(images: int, size: int, count: int, seed: int, number: int) -> Itera
     rng = stream(seed, "batches", number)
     waiting = np.empty(0, dtype=np.int64)
     for _ in range(count):
-        while len(waiting) < size:
-            waiting = np.concatenate([waiting, rng.permutation(images)])
+        passes = -(-(size - len(waiting)) // images)  # as many as fill the batch
+        waiting = np.concatenate([waiting, *(rng.permutation(images) for _ in range(passes))])
         yield waiting[:size]
         waiting = waiting[size:]
 

@@ -79,7 +79,7 @@ def train(
             if not share_text(fabric, "finished" if folder is not None and folder.finished() else ""):
                 try:
                     _fit(fabric, folder, method, problem, on_round)
-                except PrenError:
+                except Exception:
                     if folder is not None and not resume:
                         folder.discard_if_nothing_done()
                     raise
