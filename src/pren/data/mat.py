@@ -1,6 +1,7 @@
 """MATLAB files, read as data that nobody vouches for: whatever is wrong with one becomes a `PrenError` that names it.
 
-Reading one runs no code, but a damaged or hostile file makes scipy fail in many ways, none of them promised.
+Reading one runs no code, but a damaged or hostile file makes scipy fail in many ways, none of them promised, and some
+that only `pren.data.mat_tags` can keep from ending the process.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pren.data.mat_tags import check_tags
 from pren.errors import PrenError
 
 Shapes = dict[str, tuple[int, ...]]
@@ -46,7 +48,8 @@ def read_mat(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
     _check_there(path)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", MatReadWarning)  # a variable that stands twice, or cannot be read
+            warnings.simplefilter("error", MatReadWarning)  # a variable that cannot be read
+            check_tags(path, {*required, *optional})
             content = loadmat(str(path), appendmat=False, variable_names=[*required, *optional])
     except Exception as error:
         raise _unreadable(path, error) from error
@@ -55,7 +58,7 @@ def read_mat(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
     if missing:
         raise PrenError(f"{path} lacks {', '.join(missing)}: it must hold {', '.join(required)}.")
     for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):  # sparse matrices and MATLAB's own objects
+        if not isinstance(array, np.ndarray):  # version 4 has sparse matrices too
             raise PrenError(f"{path}: {name} is a {type(array).__name__}, not an ordinary array: save it as one.")
     return arrays
 
