@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "problem": {"errors", "inputs"},
     "core": {"errors", "seeds", "inputs", "processes", "problem"},
     "vision": {"errors", "seeds", "inputs", "problem", "core"},
-    "data": {"errors", "seeds", "inputs", "problem", "core", "vision"},
+    "data": {"errors", "files", "seeds", "inputs", "problem", "core", "vision"},
     "methods": {"errors", "files", "seeds", "inputs", "processes", "problem", "core", "vision", "version"},
     "evaluation": {"errors", "inputs", "problem"},
 }

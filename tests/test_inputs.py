@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pren import inputs as module
 from pren.errors import PrenError
-from pren.inputs import CHUNK, ArrayInputs, Inputs, as_inputs, chunks, to_numpy
+from pren.inputs import CHUNK, ArrayInputs, Inputs, SelectedInputs, as_inputs, chunks, to_numpy
 
 
 def matrix(rows=5, columns=3, dtype=np.float32):
@@ -183,3 +183,31 @@ def test_chunks_walk_through_everything_in_order(rows, size):
 def test_chunks_of_nothing_are_one_empty_chunk():
     (chunk,) = chunks(ArrayInputs(np.empty((0, 3))), 4)
     assert chunk.shape == (0, 3)
+
+
+# --- some of other inputs
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (7, 1, 2, 4)])
+def test_selected_inputs_are_as_a_copy_of_them_would_be(shape):
+    array = np.random.default_rng(0).random(shape, dtype=np.float32)
+    places = np.array([5, 0, 5, 3])
+    selected, copy = SelectedInputs(ArrayInputs(array), places), ArrayInputs(array[places])
+    assert isinstance(selected, Inputs)
+    assert (len(selected), selected.sample_shape) == (len(copy), copy.sample_shape)
+    for indices in ([0, 1, 2, 3], [3, 3, 0], []):
+        which = np.array(indices, dtype=np.int64)
+        assert torch.equal(selected[which], copy[which])
+    assert selected.digest() == copy.digest()
+
+
+def test_the_digest_of_selected_inputs_tells_their_order_and_number():
+    inputs = ArrayInputs(matrix())
+    digests = {SelectedInputs(inputs, np.array(places)).digest() for places in ([0, 1], [1, 0], [0], [0, 1, 2])}
+    assert len(digests) == 4
+
+
+def test_the_digest_of_many_selected_inputs_is_taken_in_parts():
+    array = np.random.default_rng(0).random((3 * CHUNK, 2), dtype=np.float32)
+    places = np.random.default_rng(1).permutation(2 * CHUNK + 5)
+    assert SelectedInputs(ArrayInputs(array), places).digest() == ArrayInputs(array[places]).digest()

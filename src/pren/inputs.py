@@ -76,6 +76,33 @@ class ArrayInputs:
             yield start, self._array[start : start + CHUNK]
 
 
+class SelectedInputs:
+    """Some of other inputs, in an order of their own, without a copy."""
+
+    def __init__(self, inputs: Inputs, places: NDArray[np.int64]) -> None:
+        self._inputs = inputs
+        self._places = places
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """As of the inputs they are chosen from."""
+        return self._inputs.sample_shape
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
+        return self._inputs[self._places[indices]]
+
+    def digest(self) -> bytes:
+        """The same as of an array of float32 with a copy of them."""
+        shape = (len(self), *self.sample_shape)
+        content = hashlib.sha256(f"{shape}{np.dtype(np.float32).str}".encode())
+        for chunk in chunks(self):
+            content.update(chunk.contiguous().numpy().tobytes())
+        return content.digest()
+
+
 def to_numpy(array: Array, name: str) -> NDArray[Any]:
     """Take NumPy, torch or nested lists, and return NumPy."""
     try:

@@ -1,5 +1,7 @@
 """Data sets are found by name, and whoever gets a name wrong is told the right one."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -34,7 +36,7 @@ def test_loads_npz_files_by_path(kind, tmp_path):
     ("arguments", "message"),
     [
         ({"name": "nubmers"}, r"no data set 'nubmers'\. Did you mean numbers.*\.npz"),
-        ({"name": "zzz"}, r"no data set 'zzz'\. Known are numbers.*\.npz"),
+        ({"name": "zzz"}, r"no data set 'zzz'\. Known are .*numbers.*\.npz"),
         ({"name": "numbers", "split": "train"}, "no split 'train': choose one of test, val"),
         ({"name": "numbers", "root": "/data"}, "numbers takes no root"),
         ({"name": "numbers", "from": "features"}, "no option 'from': it has form, shift, per_class, pool_per_class"),
@@ -57,17 +59,35 @@ def test_data_sets_that_need_a_root_get_it(monkeypatch, tmp_path):
         return load_numbers(**FEW)
 
     monkeypatch.setitem(DATASETS, "birds", Dataset("birds", "Birds.", loader, ("ps", "ss"), needs_root=True))
-    with pytest.raises(PrenError, match="birds is read from a folder: give it as root"):
+    monkeypatch.delenv("PREN_DATA", raising=False)
+    with pytest.raises(PrenError, match=r"birds is read from a folder: give it as root .*PREN_DATA"):
         load("birds")
     load("birds", root=str(tmp_path))
     assert calls == [(tmp_path, "ps", "zsl")]
+    monkeypatch.setenv("PREN_DATA", "elsewhere")
+    load("birds")
+    load("birds", root=tmp_path)
+    assert calls[1:] == [(Path("elsewhere"), "ps", "zsl"), (tmp_path, "ps", "zsl")]
+    load("numbers", **FEW)  # which has no use for it
+
+
+def test_options_are_brought_to_the_types_that_the_loader_declares():
+    problem, _ = load("numbers", shift={"slant": 0, "noise": 0.0}, **FEW)  # as YAML has it
+    assert problem.source["shift"] == {"slant": 0.0, "blur": 0.5, "noise": 0.0}
+
+
+@pytest.mark.parametrize("options", [{"per_class": "many"}, {"shift": 3}, {"form": 3}, {"shift": {"slnat": 1}}])
+def test_options_of_the_wrong_type_are_explained(options):
+    (option,) = options
+    with pytest.raises(PrenError, match=f"numbers: option {option}="):
+        load("numbers", **options)
 
 
 def test_list_takes_patterns(monkeypatch):
     monkeypatch.setitem(DATASETS, "birds", DATASETS["numbers"])
     assert list_datasets() == sorted(DATASETS)
     assert list_datasets("bird*") == ["birds"]
-    assert list_datasets("x*") == []
+    assert list_datasets("y*") == []
 
 
 def test_every_data_set_is_registered_under_its_name():

@@ -132,7 +132,7 @@ class TestList:
             ("methods", "[ep]*l*", ["eszsl"]),
             ("methods", "nothing", []),
             ("datasets", "*features", ["numbers-features"]),
-            ("datasets", "x*", []),
+            ("datasets", "y*", []),
         ],
     )
     def test_patterns(self, good, kind, pattern, names):

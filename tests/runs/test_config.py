@@ -75,6 +75,62 @@ class TestDifference:
         assert "params.feature_reg: 1.0, None" in one.difference(two)
 
 
+class TestOptions:
+    def test_they_reach_the_data_set(self):
+        options = {"per_class": 1, "pool_per_class": 2, "shift": {"noise": 0}}
+        problem, _ = RunConfig(data="numbers", options=options).load_data()
+        assert (len(problem.train), len(problem.pool)) == (80, 40)
+        assert problem.source["shift"]["noise"] == 0
+
+    def test_unknown_ones_are_refused(self):
+        with pytest.raises(PrenError, match="numbers has no option 'fold'"):
+            RunConfig(data="numbers", options={"fold": 1}).load_data()
+
+    def test_every_difference_is_named(self):
+        one = RunConfig(data="cub", options={"fold": 1, "train_on": "all"}).resolved()
+        two = RunConfig(data="cub", options={"fold": 2, "train_on": "all", "features": "x.mat"}).resolved()
+        assert one.difference(two) == ["options.fold: 1, 2", "options.features: None, 'x.mat'"]
+
+    def test_where_a_file_is_makes_no_difference(self):
+        one, two, three = (
+            RunConfig(data="cub", options={"features": path}).resolved() for path in ("x.mat", "a/x.mat", "a/y.mat")
+        )
+        assert one.difference(two) == []
+        assert two.difference(three) == ["options.features: 'x.mat', 'y.mat'"]
+        ids = [config.settled({}).record["id"] for config in (one, two, three)]
+        assert ids[0] == ids[1] != ids[2]
+
+    def test_only_options_that_name_files_are_paths(self):
+        one, two = (RunConfig(data="numbers", options={"features": path}).resolved() for path in ("a/x", "b/x"))
+        assert one.difference(two)
+
+    def test_paths_hold_in_any_working_folder(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        for given, kept in (
+            ("a/x.mat", str(tmp_path / "a/x.mat")),
+            ("./x.mat", str(tmp_path / "x.mat")),
+            ("x.mat",) * 2,
+        ):
+            config = RunConfig(data="cub", options={"features": given, "fold": 1}).settled({})
+            assert config.options == {"features": kept, "fold": 1}
+
+    def test_they_are_part_of_the_identity(self):
+        ids = {RunConfig(data="cub", options=o).settled({}).record["id"] for o in ({}, {"fold": 1}, {"fold": 2})}
+        assert len(ids) == 3
+
+    def test_a_run_from_before_there_were_options(self):
+        old = {"format": 2, "data": "numbers", "split": "val", "method": "eszsl", "params": {}}
+        config = parse_config(old, "here").resolved()
+        assert config.options == {}
+        assert config.settled({"hashes": {"data": "x"}}).record["id"] == "3d92d68181b8cc59"  # as it was then
+
+    def test_they_survive_being_written(self, tmp_path):
+        config = RunConfig(data="cub", options={"features": "x.mat", "fold": 1, "train_on": None})
+        path = tmp_path / "config.yaml"
+        path.write_text(config.to_yaml(), encoding="utf-8")
+        assert parse_config(read_yaml(path), "here") == config
+
+
 class TestYaml:
     @pytest.mark.parametrize(
         "data", ["numbers", "a b.npz", "ä/日本.npz", "null", "1.5", "[x]", "a: b # c.npz", "'\"", "x\ny.npz", "!!int 3"]

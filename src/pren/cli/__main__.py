@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from pren.cli import demo, evaluate, fit, listing, migrate, predict, show
+from pren.cli import data, demo, evaluate, fit, listing, migrate, predict, show
 from pren.cli.launch import speaks_for_its_machine
 from pren.cli.output import complain
 from pren.errors import PrenError, SharedError
@@ -40,6 +40,7 @@ app.command("predict")(predict.predict)
 app.command("list")(listing.list_names)
 app.command("show")(show.show)
 app.command("migrate")(migrate.migrate)
+app.add_typer(data.app)
 
 
 def main() -> None:

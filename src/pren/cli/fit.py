@@ -34,9 +34,18 @@ class Accelerator(str, Enum):
 
 def fit(
     data: Annotated[str | None, typer.Argument(metavar="DATA", help="A registered name or a .npz file.")] = None,
-    root: Annotated[str | None, typer.Option(help="The folder of a data set that is not embedded.")] = None,
+    root: Annotated[
+        str | None, typer.Option(help="The folder of a data set that is not embedded; $PREN_DATA by default.")
+    ] = None,
     split: Annotated[str | None, typer.Option(help="Which split of the data.")] = None,
     setting: Annotated[str | None, typer.Option(help="zsl (default) or gzsl.")] = None,
+    features: Annotated[
+        str | None, typer.Option(metavar="FILE.mat", help="A features file: a name in the data's folder, or a path.")
+    ] = None,
+    data_assignments: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="KEY=VALUE", help="Any option of the data set, such as fold=1; repeatable."),
+    ] = None,
     method: Annotated[str | None, typer.Option(help="See 'pren list methods'; pren by default.")] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same model.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder; runs/DATA-METHOD-SEED by default.")] = None,
@@ -57,6 +66,9 @@ def fit(
     """Train a method, label the pool and keep the model."""
     show_log()
     params = options.parse_assignments(assignments or [])
+    data_options = options.parse_assignments(data_assignments or [], "--option", "fold=1")
+    if features is not None:
+        data_options["features"] = features
     if seed is not None:
         params["seed"] = seed
     processes = started_by_torchrun() or Processes(devices, nodes, node_rank, main_address)
@@ -72,7 +84,7 @@ def fit(
 
     def read_config() -> RunConfig:
         base = RunFolder.open(out).config().model_dump() if resume and out is not None else None
-        return options.build_config(config, given, params, base).resolved()
+        return options.build_config(config, given, params, base, data_options).resolved()
 
     fabric = join(processes, accelerator.value)
     wanted = _agree(fabric, read_config)

@@ -17,19 +17,29 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on 
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as 'pren fit' makes it.")]
 
 
-def parse_assignments(assignments: list[str]) -> dict[str, Any]:
-    """Turn ``["heads=20", "hidden=[256, 256]"]`` into names and values; values are read as YAML."""
+def parse_assignments(assignments: list[str], flag: str = "--set", example: str = "heads=20") -> dict[str, Any]:
+    """Turn ``["heads=20", "hidden=[256, 256]"]`` into names and values; values are read as YAML.
+
+    Args:
+        assignments: As they stand on the command line.
+        flag: The option they were given with, for messages.
+        example: One of them, for messages.
+    """
     params: dict[str, Any] = {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
-            raise PrenError(f"--set takes key=value, such as --set heads=20, not {assignment!r}.")
-        params[key.strip()] = parse_yaml(text, f"--set {assignment}: the value")
+            raise PrenError(f"{flag} takes key=value, such as {flag} {example}, not {assignment!r}.")
+        params[key.strip()] = parse_yaml(text, f"{flag} {assignment}: the value")
     return params
 
 
 def build_config(
-    config: Path | None, given: dict[str, Any], params: dict[str, Any], base: dict[str, Any] | None = None
+    config: Path | None,
+    given: dict[str, Any],
+    params: dict[str, Any],
+    base: dict[str, Any] | None = None,
+    data_options: dict[str, Any] | None = None,
 ) -> RunConfig:
     """Join what a run folder or a YAML file says with what the command line says, which wins.
 
@@ -38,6 +48,7 @@ def build_config(
         given: Top-level settings of the command line; None where not given.
         params: Parameters of the command line.
         base: What to start from (an interrupted run's own configuration).
+        data_options: Options of the data set from the command line.
     """
     from pren.runs.config import parse_config, read_yaml
 
@@ -49,8 +60,9 @@ def build_config(
     content |= {key: value for key, value in given.items() if value is not None}
     if "data" not in content:
         raise PrenError("Say which data to fit: a registered name ('pren list datasets') or a .npz file.")
-    old = content.get("params")
-    if isinstance(old, dict) or old is None:
-        content["params"] = {**(old or {}), **params}
+    for group, new in (("options", data_options or {}), ("params", params)):
+        old = content.get(group)
+        if isinstance(old, dict) or old is None:
+            content[group] = {**(old or {}), **new}
     content.pop("record", None)
     return parse_config(content, where)

@@ -23,6 +23,7 @@ def run_summary(run: RunFolder) -> dict[str, Any]:
         "data": config.data,
         "split": config.split,
         "setting": config.setting,
+        "options": config.options,
         "method": config.method,
         "params": config.params,
         "record": config.record,
@@ -38,13 +39,15 @@ def show_summary(summary: dict[str, Any]) -> None:
     setting = summary["setting"]
     method = get_entry(summary["method"]).title
     data = Path(summary["data"]).name  # of a file, whose path is long; a registered name is its own
-    console.print(f"[bold]{safe(method)}[/] on {safe(data)} ({safe(setting)}, {state})")
+    split = f" {summary['split']}" if summary["split"] else ""
+    options = "".join(f", {key}={value}" for key, value in summary["options"].items())
+    console.print(f"[bold]{safe(method)}[/] on {safe(data + split)} ({safe(setting + options)}, {state})")
     metrics = summary["metrics"]
     if metrics is not None:
         header = ["", *(TITLES[key] for key in FIGURES[setting])]
         row = ["per cent", *(percent(metrics[key]) for key in FIGURES[setting])]
         console.print(table(header, [row]))
     hashes = summary["record"].get("hashes")
-    split = hashes.get("split", "?") if isinstance(hashes, dict) else "?"
-    console.print(f"split {safe(split)}, seed {safe(summary['params'].get('seed', '-'))}")
+    split_hash = hashes.get("split", "?") if isinstance(hashes, dict) else "?"
+    console.print(f"split {safe(split_hash)}, seed {safe(summary['params'].get('seed', '-'))}")
     console.print(f"Run folder: {safe(summary['run'])}", soft_wrap=True)

@@ -2,16 +2,22 @@
 
 from pren.data.arrays import load_arrays, read_inputs
 from pren.data.numbers import Shift, load_numbers
-from pren.data.registry import DATASETS, Dataset, list_datasets, load, recommended_params
+from pren.data.registry import DATASETS, Dataset, data_root, file_options, list_datasets, load, recommended_params
+from pren.data.survey import survey
+from pren.data.xlsa17 import load_xlsa17
 
 __all__ = [
     "DATASETS",
     "Dataset",
     "Shift",
+    "data_root",
+    "file_options",
     "list_datasets",
     "load",
     "load_arrays",
     "load_numbers",
+    "load_xlsa17",
     "read_inputs",
     "recommended_params",
+    "survey",
 ]

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from pren.data.arrays import load_arrays
+from pren.data.benchmarks import SPLITS as BENCHMARK_SPLITS
+from pren.data.benchmarks import load_benchmark
 from pren.data.numbers import SPLITS, load_numbers
+from pren.data.xlsa17 import load_xlsa17
 from pren.errors import PrenError, suggest
 from pren.problem import Answers, Problem, Setting
 
+ROOT_VARIABLE = "PREN_DATA"  # the environment variable that says where data are, read by `data_root` alone
 Loaded = tuple[Problem, Answers | None]
 
 
@@ -29,6 +36,7 @@ class Dataset:
         splits: Which there are; the first is the default.
         params: Recommended parameters of PrEN and its variants.
         needs_root: Whether it is read from a folder (`root`) that the user has.
+        file_options: Those of its options that name files.
     """
 
     name: str
@@ -37,6 +45,19 @@ class Dataset:
     splits: tuple[str, ...]
     params: Mapping[str, Any] = field(default_factory=dict)
     needs_root: bool = False
+    file_options: tuple[str, ...] = ()
+
+
+def _benchmark(name: str, summary: str) -> Dataset:
+    """One of the standard benchmarks, read from features that the user has."""
+    return Dataset(
+        name=name,
+        summary=summary,
+        load=partial(load_benchmark, name=name),
+        splits=BENCHMARK_SPLITS[name],
+        needs_root=True,
+        file_options=("features",),
+    )
 
 
 DATASETS: dict[str, Dataset] = {
@@ -56,6 +77,18 @@ DATASETS: dict[str, Dataset] = {
             splits=SPLITS,
             params={"dim": 10, "hidden": (128, 128)},
         ),
+        _benchmark("cub", "200 bird species (Caltech-UCSD Birds): 150 seen, 50 unseen; features from --root."),
+        _benchmark("sun", "717 kinds of scenes (SUN Attributes): 645 seen, 72 unseen; features from --root."),
+        _benchmark("sun10", "The same with ten unseen classes (Jayaraman & Grauman): 707 seen; features from --root."),
+        _benchmark("awa2", "50 animals (Animals with Attributes 2): 40 seen, 10 unseen; features from --root."),
+        Dataset(
+            name="xlsa17",
+            summary="Any folder in the form of the xlsa17 benchmarks: att_splits.mat and a features file.",
+            load=load_xlsa17,
+            splits=("own",),
+            needs_root=True,
+            file_options=("features",),
+        ),
     )
 }
 
@@ -70,6 +103,18 @@ def recommended_params(name: str | Path) -> dict[str, Any]:
     return dict(DATASETS[str(name)].params) if str(name) in DATASETS else {}
 
 
+def file_options(name: str | Path) -> tuple[str, ...]:
+    """The options of a data set that name files; none for a file of the user's own."""
+    return DATASETS[str(name)].file_options if str(name) in DATASETS else ()
+
+
+def data_root(name: str, root: str | Path | None) -> Path | None:
+    """Where a data set is read from: the folder given or, for one that needs a folder, the one `PREN_DATA` names."""
+    if root is None and DATASETS[name].needs_root:
+        root = os.environ.get(ROOT_VARIABLE) or None
+    return None if root is None else Path(root)
+
+
 def load(
     name: str | Path,
     root: str | Path | None = None,
@@ -81,7 +126,7 @@ def load(
 
     Args:
         name: One of `list_datasets`, or the path of a ``.npz`` file (see `pren.data.arrays`).
-        root: The folder with the data, for data sets that need one.
+        root: The folder with the data, for data sets that need one; the environment variable ``PREN_DATA`` if left out.
         split: Which split; the data set's first if left out.
         setting: "zsl" or "gzsl".
         **options: What this data set alone understands.
@@ -95,7 +140,7 @@ def load(
     if str(name).lower().endswith(".npz"):
         if root is not None or split is not None:
             raise PrenError(f"{name} is a file of its own, with no root and no splits: leave both out.")
-        _check_options(str(name), load_arrays, options, taken={"path", "setting"})
+        options = _checked(str(name), load_arrays, options, taken={"path", "setting"})
         return load_arrays(name, setting=setting, **options)
 
     dataset = DATASETS.get(str(name))
@@ -106,20 +151,35 @@ def load(
         )
     if root is not None and not dataset.needs_root:
         raise PrenError(f"{dataset.name} takes no root: it is not read from a folder. Leave root out.")
-    if root is None and dataset.needs_root:
-        raise PrenError(f"{dataset.name} is read from a folder: give it as root.")
+    folder = data_root(dataset.name, root)
+    if folder is None and dataset.needs_root:
+        raise PrenError(
+            f"{dataset.name} is read from a folder: give it as root (--root), or in the environment variable "
+            f"{ROOT_VARIABLE}."
+        )
     split = dataset.splits[0] if split is None else split
     if split not in dataset.splits:
         raise PrenError(f"{dataset.name} has no split {split!r}: choose one of {', '.join(dataset.splits)}.")
     fixed = dataset.load.keywords if isinstance(dataset.load, partial) else {}
-    _check_options(dataset.name, dataset.load, options, taken={"root", "split", "setting", *fixed})
+    options = _checked(dataset.name, dataset.load, options, taken={"root", "split", "setting", *fixed})
     if dataset.needs_root:
-        options["root"] = Path(str(root))
+        options["root"] = folder
     return dataset.load(split=split, setting=setting, **options)
 
 
-def _check_options(name: str, loader: Callable[..., Loaded], options: dict[str, Any], taken: set[str]) -> None:
+def _checked(name: str, loader: Callable[..., Loaded], options: dict[str, Any], taken: set[str]) -> dict[str, Any]:
+    """Options with the types that the loader declares; they may come from the command line or a file."""
     known = [option for option in inspect.signature(loader).parameters if option not in taken]
-    for option in options:
+    hints = get_type_hints(loader.func if isinstance(loader, partial) else loader)
+    checked = {}
+    for option, value in options.items():
         if option not in known:
             raise PrenError(f"{name} has no option {option!r}: it has {', '.join(known) or 'none'}.")
+        try:
+            checked[option] = TypeAdapter(hints.get(option, Any), config=ConfigDict(extra="forbid")).validate_python(
+                value
+            )
+        except ValidationError as error:
+            problems = "; ".join(dict.fromkeys(detail["msg"].lower() for detail in error.errors()))
+            raise PrenError(f"{name}: option {option}={value!r}: {problems}.") from None
+    return checked

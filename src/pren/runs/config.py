@@ -10,7 +10,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pren.data import load, recommended_params
+from pren.data import file_options, load, recommended_params
 from pren.errors import PrenError, suggest
 from pren.files import read_bytes
 from pren.methods.base import Method
@@ -32,6 +32,7 @@ class RunConfig(BaseModel):
         root: The folder of a data set that is not embedded.
         split: Which of its splits; None for its default.
         setting: "zsl" or "gzsl".
+        options: What the data set alone understands, such as a validation fold.
         method: A registered name.
         params: The method's parameters; what is left out is as the data set recommends or the method defaults.
         record: What a finished run notes about itself (versions, hashes, command); not an input.
@@ -44,6 +45,7 @@ class RunConfig(BaseModel):
     root: str | None = None
     split: str | None = None
     setting: Literal["zsl", "gzsl"] = "zsl"
+    options: dict[str, Any] = {}
     method: str = "pren"
     params: dict[str, Any] = {}
     record: dict[str, Any] = {}
@@ -61,19 +63,37 @@ class RunConfig(BaseModel):
         return self.model_copy(update={"params": params})
 
     def settled(self, record: dict[str, Any]) -> RunConfig:
-        """The same for a run folder: with what is to be remembered, and a path that holds in any working folder.
+        """The same for a run folder: with what is to be remembered, and paths that hold in any working folder.
 
         The record's id is that of all runs with these settings on these data, wherever and whenever.
         """
         what = {**self.model_dump(mode="json", exclude={"data", "root", "record"}), "hashes": record.get("hashes")}
+        what["options"] |= self._file_names()
+        if not what["options"]:
+            del what["options"]  # so that runs from before there were options keep their id
         identity = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
         data = str(Path(self.data).absolute()) if self.is_file() else self.data
         root = None if self.root is None else str(Path(self.root).absolute())
-        return self.model_copy(update={"data": data, "root": root, "record": {"id": identity, **record}})
+        options = {**self.options, **{key: str(Path(path).absolute()) for key, path in self._paths().items()}}
+        return self.model_copy(
+            update={"data": data, "root": root, "options": options, "record": {"id": identity, **record}}
+        )
 
     def load_data(self) -> tuple[Problem, Answers | None]:
         """The problem and, where they are known, its answers."""
-        return load(self.data, root=self.root, split=self.split, setting=self.setting)
+        for key in ("name", "root", "split", "setting"):
+            if key in self.options:
+                raise PrenError(f"{self.data} has no option {key!r}: that is a setting of its own.")
+        return load(self.data, root=self.root, split=self.split, setting=self.setting, **self.options)
+
+    def _paths(self) -> dict[str, str]:
+        """The options that say where a file is; a bare name means one of the data set's own folder."""
+        values = {key: str(self.options[key]) for key in file_options(self.data) if self.options.get(key) is not None}
+        return {key: value for key, value in values.items() if Path(value).name != value}
+
+    def _file_names(self) -> dict[str, str]:
+        """The names of those files: where they are does not matter, and hashes tell what they hold."""
+        return {key: Path(path).name for key, path in self._paths().items()}
 
     def create_method(self) -> Method:
         """The method, not yet fitted."""
@@ -86,8 +106,10 @@ class RunConfig(BaseModel):
         """
         aside = {"record", "root"} | ({"data"} if self.is_file() and other.is_file() else set())
         ours, theirs = self.model_dump(exclude=aside), other.model_dump(exclude=aside)
-        ours |= {f"params.{key}": value for key, value in ours.pop("params").items()}
-        theirs |= {f"params.{key}": value for key, value in theirs.pop("params").items()}
+        for config, content in ((self, ours), (other, theirs)):
+            content["options"] |= config._file_names()
+            for group in ("options", "params"):
+                content |= {f"{group}.{key}": value for key, value in content.pop(group).items()}
         keys = [*ours, *(key for key in theirs if key not in ours)]
         return [f"{k}: {ours.get(k)!r}, {theirs.get(k)!r}" for k in keys if ours.get(k) != theirs.get(k)]
 

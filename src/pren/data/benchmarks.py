@@ -1,0 +1,75 @@
+"""The standard benchmarks by name: where their files are, below a folder that the user has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pren.data.partition import SeenTest, TrainOn
+from pren.data.xlsa17 import Choices, load_place
+from pren.data.xlsa17_files import Place, Signatures
+from pren.errors import PrenError
+from pren.problem import Answers, Problem, Setting
+
+PUBLISHED = (
+    "The files are published by the Max Planck Institute for Informatics on the page of 'Zero-Shot Learning: the Good, "
+    "the Bad and the Ugly' (xlsa17.zip with the proposed splits and ResNet-101 features, standard_split.zip with the "
+    "standard ones): www.mpi-inf.mpg.de/departments/computer-vision-and-machine-learning/research/zero-shot-learning/"
+    "zero-shot-learning-the-good-the-bad-and-the-ugly"
+)
+FOLDERS = {"cub": "CUB", "sun": "SUN", "sun10": "SUN", "awa2": "AWA2"}
+SPLITS = {"cub": ("PS", "SS"), "sun": ("PS", "SS"), "sun10": ("SUN10",), "awa2": ("PS", "SS")}
+SPLIT_FOLDERS = {"PS": "data", "SS": "standard_split", "SUN10": "data"}
+SUN10_CLASSES = "testclasses_sun10.txt"
+
+
+def load_benchmark(
+    root: Path,
+    name: str,
+    split: str,
+    setting: Setting = "zsl",
+    features: str | Path | None = None,
+    signatures: Signatures = "normalised",
+    fold: int | None = None,
+    train_on: TrainOn | None = None,
+    seen_test: SeenTest | None = None,
+) -> tuple[Problem, Answers]:
+    """Read CUB, SUN, SUN10 or AWA2.
+
+    SUN10 has no lists of its own but that of its ten test classes: all other images may be learned from, and its folds
+    are those of SUN's proposed split without these classes.
+
+    Args:
+        root: The folder that holds ``xlsa17``, or that folder itself.
+        name: "cub", "sun", "sun10" or "awa2".
+        split: "PS" (proposed) or "SS" (standard); "SUN10" for that one.
+        setting: "zsl" or "gzsl".
+        features: See `pren.data.xlsa17.load_xlsa17`, also for what follows. A bare name is looked for beside the
+            proposed split, because features do not depend on the split.
+        signatures: "normalised" or "original".
+        fold: None, or the number of a validation fold (1, 2 or 3).
+        train_on: "all" or "trainval".
+        seen_test: "fixed" or "random".
+
+    Raises:
+        PrenError: If a file is missing (the message says where it is published) or damaged.
+    """
+    place = find_benchmark(root, name, split)
+    return load_place(place, setting, Choices(features, signatures, fold, train_on, seen_test))
+
+
+def find_benchmark(root: Path, name: str, split: str) -> Place:
+    """Where one split of a benchmark is."""
+    folder = FOLDERS[name]
+    for base in (root / "xlsa17", root):
+        if any((base / kind / folder).is_dir() for kind in SPLIT_FOLDERS.values()):
+            return Place(
+                name=name,
+                split=split,
+                folder=base / SPLIT_FOLDERS[split] / folder,
+                features=base / SPLIT_FOLDERS["PS"] / folder,
+                test_classes=SUN10_CLASSES if split == "SUN10" else None,
+                published=PUBLISHED,
+            )
+    raise PrenError(
+        f"{root} holds neither xlsa17/data/{folder} nor data/{folder}: give the folder that holds xlsa17. {PUBLISHED}"
+    )

@@ -1,0 +1,159 @@
+"""Benchmarks as researchers exchange them: a folder in the form of xlsa17, with features of every image.
+
+The form is that of "Zero-Shot Learning: the Good, the Bad and the Ugly" (Xian et al.):
+
+att_splits.mat          `att` (m, L) signatures, `allclasses_names` (L,), and lists of images `trainval_loc`,
+                        `test_unseen_loc` and mostly `test_seen_loc`, counted from 1
+res101.mat, or another  `features` (D, N), `labels` (N,) counted from 1, and maybe `image_files` (N,)
+trainclasses1.txt, ...  with valclasses1.txt, ...: the classes of the validation folds
+image_files.mat         maybe: the order of the images that the lists refer to
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pren.data.mat import texts
+from pren.data.partition import Indices, Lists, Partition, SeenTest, TrainOn, partition, validation_partition
+from pren.data.xlsa17_files import (
+    ORDER_FILE,
+    SPLITS_FILE,
+    Place,
+    Signatures,
+    find_features,
+    read_classes,
+    read_features,
+    read_lists,
+    read_signatures,
+    read_splits,
+)
+from pren.errors import PrenError
+from pren.files import sha256
+from pren.inputs import SelectedInputs
+from pren.problem import Answers, ClassTable, Problem, Setting
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the user may choose about a benchmark; see `load_xlsa17`."""
+
+    features: str | Path | None = None
+    signatures: Signatures = "normalised"
+    fold: int | None = None
+    train_on: TrainOn | None = None
+    seen_test: SeenTest | None = None
+
+
+def load_xlsa17(
+    root: Path,
+    split: str = "own",
+    setting: Setting = "zsl",
+    features: str | Path | None = None,
+    signatures: Signatures = "normalised",
+    fold: int | None = None,
+    train_on: TrainOn | None = None,
+    seen_test: SeenTest | None = None,
+) -> tuple[Problem, Answers]:
+    """Read any folder in the form of xlsa17.
+
+    Args:
+        root: The folder with `att_splits.mat`.
+        split: "own": such a folder holds one.
+        setting: "zsl" or "gzsl".
+        features: A file of this folder by its bare name, or else a path; `res101.mat`, or the only file with features,
+            if left out.
+        signatures: "normalised" (`att`, to unit length) or "original" (`original_att`, as it is).
+        fold: A validation problem instead: the classes of `valclasses{fold}.txt` play the unseen ones, those of
+            `trainclasses{fold}.txt` are the seen ones, and nothing of the test has a part in it.
+        train_on: "all" images of the seen classes (the default), or those of "trainval" (always so in a fold).
+        seen_test: For "gzsl": "fixed" (`test_seen_loc`, the default), or "random" (a fifth of each seen class; always
+            so in a fold).
+
+    Returns:
+        The problem, its pool shuffled, and the labels of the pool.
+
+    Raises:
+        PrenError: If a file is missing or damaged, or what they hold does not fit together.
+    """
+    place = Place("xlsa17", split, root, root)
+    return load_place(place, setting, Choices(features, signatures, fold, train_on, seen_test))
+
+
+def load_place(place: Place, setting: Setting, choices: Choices) -> tuple[Problem, Answers]:
+    """Read a benchmark from where it is; see `load_xlsa17`."""
+    splits = read_splits(place)
+    features_file = find_features(place, choices.features)
+    names = texts(splits["allclasses_names"], f"{place.folder / SPLITS_FILE}: allclasses_names")
+    inputs, labels = read_features(features_file, place.features / ORDER_FILE, len(names))
+    try:
+        table, described = read_signatures(splits, choices.signatures, len(names))
+        lists = read_lists(splits, labels, names)
+        if place.test_classes is not None:
+            lists = _recut(lists, read_classes(place.folder / place.test_classes, names))
+        part, fold_files = _partition(lists, names, place, setting, choices)
+        rows = np.union1d(part.seen, part.unseen)
+        if choices.fold is None and len(rows) < len(names):
+            log.warning(
+                "%s: %d classes have no images in any list and are left out.", place.name, len(names) - len(rows)
+            )
+        classes = ClassTable.build(
+            [names[row] for row in rows],
+            table[rows],
+            np.isin(rows, part.seen),
+            normalise=choices.signatures == "normalised",
+        )
+        problem = Problem(
+            train=SelectedInputs(inputs, part.train),
+            labels=np.searchsorted(rows, labels[part.train]),
+            pool=SelectedInputs(inputs, part.pool),
+            classes=classes,
+            setting=setting,
+            source={
+                "name": place.name,
+                "split": place.split,
+                "signatures": described,
+                "files": {path.name: sha256(path) for path in (place.folder / SPLITS_FILE, features_file, *fold_files)},
+                "fold": choices.fold,
+                "train_on": part.train_on,
+                "seen_test": part.seen_test,
+            },
+        )
+    except PrenError as error:
+        raise PrenError(f"{place.folder}: {error}") from error
+    return problem, Answers(np.searchsorted(rows, labels[part.pool]))
+
+
+def _partition(
+    lists: Lists, names: list[str], place: Place, setting: Setting, choices: Choices
+) -> tuple[Partition, list[Path]]:
+    """Which images and classes there are, and the files that a fold was read from."""
+    if choices.fold is None:
+        return partition(lists, setting, choices.train_on, choices.seen_test), []
+    files = [place.folder / f"{kind}classes{choices.fold}.txt" for kind in ("train", "val")]
+    if not all(path.is_file() for path in files):
+        raise PrenError(f"There is no fold {choices.fold}: {files[0].name} or {files[1].name} is missing.")
+    train_classes, val_classes = (read_classes(path, names) for path in files)
+    if np.intersect1d(train_classes, val_classes).size:
+        raise PrenError(f"{files[0].name} and {files[1].name} share classes: they must not.")
+    if place.test_classes is not None:  # the lists were made for another test, which these classes had no part in
+        train_classes, val_classes = (np.setdiff1d(c, lists.unseen()) for c in (train_classes, val_classes))
+    for path, classes in zip(files, (train_classes, val_classes), strict=True):
+        strangers = np.setdiff1d(classes, lists.seen())
+        if strangers.size:
+            raise PrenError(
+                f"{path.name} lists {names[strangers[0]]!r}, which has no trainval images: a fold is made of seen "
+                "classes only. Is the list that of another split?"
+            )
+    return validation_partition(lists, train_classes, val_classes, setting, choices.train_on, choices.seen_test), files
+
+
+def _recut(lists: Lists, test_classes: Indices) -> Lists:
+    """The lists of a split that is defined by its test classes alone: every image of the others may be learned from."""
+    is_test = np.isin(lists.labels, test_classes)
+    return Lists(lists.labels, np.flatnonzero(~is_test), np.flatnonzero(is_test), None)

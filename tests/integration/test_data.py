@@ -1,0 +1,157 @@
+"""Benchmarks on the command line: ``pren data show``, and ``pren fit`` with the options of a data set."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from scipy.io import savemat
+
+
+@pytest.fixture
+def root(arrays):
+    """A made-up CUB, with both splits and one fold, in the folder xlsa17."""
+    content = arrays()
+    labels = np.concatenate([content["labels"], content["answers"]])
+    numbers = np.arange(1, len(labels) + 1)
+    seen = numbers[: len(content["labels"])]
+    names = np.empty((8, 1), dtype=object)
+    names[:, 0] = content["class_names"]
+    splits = {
+        "att": content["signatures"].T,
+        "allclasses_names": names,
+        "trainval_loc": seen[seen % 5 != 0],
+        "test_seen_loc": seen[seen % 5 == 0],
+        "test_unseen_loc": numbers[len(seen) :],
+    }
+    for kind in ("data", "standard_split"):
+        folder = Path("xlsa17", kind, "CUB")
+        folder.mkdir(parents=True)
+        savemat(folder / "att_splits.mat", splits)
+        for file, classes in {
+            "trainvalclasses": names[:5],
+            "testclasses": names[5:],
+            "trainclasses1": names[:3],
+            "valclasses1": names[3:5],
+        }.items():
+            (folder / f"{file}.txt").write_text("\n".join(classes.ravel()))
+    features = np.concatenate([content["features"], content["pool"]]).T
+    savemat("xlsa17/data/CUB/mine.mat", {"features": features, "labels": labels + 1})
+    return "."
+
+
+@pytest.fixture(autouse=True)
+def no_data(monkeypatch):
+    monkeypatch.delenv("PREN_DATA", raising=False)
+
+
+class TestShow:
+    def test_what_is_there(self, good, root):
+        out = good("data", "show", "cub", "--root", root).out
+        lines = [line.split() for line in out.splitlines()]
+        assert ["PS", "1", "5", "3", "20", "5", "18"] in lines
+        assert "Features: mine.mat (6 x 43)" in out
+        assert "Missing" not in out
+
+    def test_json(self, good, root, monkeypatch):
+        found = json.loads(good("data", "show", "cub", "--root", root, "--json").out)
+        assert [split["split"] for split in found["splits"]] == ["PS", "SS"]
+        assert all(len(split["sha256"]) == 64 for split in found["splits"])
+        assert found["features"] == {"mine.mat": [6, 43]}
+        monkeypatch.setenv("PREN_DATA", root)
+        assert json.loads(good("data", "show", "cub", "--json").out) == found
+
+    def test_any_folder(self, good, root):
+        found = json.loads(good("data", "show", "xlsa17", "--root", "xlsa17/data/CUB", "--json").out)
+        assert [split["split"] for split in found["splits"]] == ["own"]
+
+    def test_what_is_missing(self, good, root):
+        Path("xlsa17/data/CUB/mine.mat").unlink()
+        Path("xlsa17/standard_split/CUB/att_splits.mat").unlink()
+        out = good("data", "show", "cub", "--root", root).out
+        assert "Missing: There is no att_splits.mat in xlsa17/standard_split/CUB." in out
+        assert "Missing: There is no features file, such as res101.mat, in xlsa17/data/CUB." in out
+        assert out.count("Max Planck Institute") == 1
+
+    def test_damaged_files_are_part_of_the_answer(self, good, root):
+        Path("xlsa17/data/CUB/mine.mat").write_bytes(b"damaged")
+        Path("xlsa17/standard_split/CUB/att_splits.mat").write_bytes(b"damaged")
+        assert good("data", "show", "cub", "--root", root).out.count("cannot be read as a MATLAB file") == 2
+
+    @pytest.mark.parametrize("name", ["cub", "sun", "sun10", "awa2"])
+    def test_nothing_at_all(self, good, name):
+        out = good("data", "show", name).out
+        assert "No folder is given" in out
+        assert "Max Planck Institute" in out
+        assert "holds neither" in good("data", "show", name, "--root", "nowhere").out
+
+    def test_embedded_data(self, good):
+        found = json.loads(good("data", "show", "numbers-features", "--json").out)
+        assert [(s["split"], s["seen"], s["unseen"]) for s in found["splits"]] == [("test", 80, 20), ("val", 60, 20)]
+        assert not found["missing"]
+
+    def test_unknown_names(self, bad):
+        assert "Did you mean cub?" in bad("data", "show", "cbu")
+
+
+class TestFit:
+    def config(self, run):
+        return yaml.safe_load(Path(run, "config.yaml").read_text())
+
+    def test_options_are_kept_with_the_run(self, good, root):
+        arguments = ("--split", "SS", "--features", "mine.mat", "--option", "train_on=trainval")
+        good("fit", "cub", "--root", root, *arguments, "--method", "eszsl", "--out", "run")
+        config = self.config("run")
+        assert config["options"] == {"features": "mine.mat", "train_on": "trainval"}
+        assert config["record"]["source"]["train_on"] == "trainval"
+        assert set(config["record"]["source"]["files"]) == {"att_splits.mat", "mine.mat"}
+        assert "cub SS (zsl, train_on=trainval, features=mine.mat, finished)" in good("show", "run").out
+        good("evaluate", "run")
+
+    def test_a_validation_fold_found_through_the_environment(self, good, bad, root, monkeypatch):
+        monkeypatch.setenv("PREN_DATA", root)
+        good("fit", "cub", "--option", "fold=1", "--method", "eszsl", "--out", "run")
+        assert self.config("run")["record"]["source"]["fold"] == 1
+        good("evaluate", "run")
+        monkeypatch.delenv("PREN_DATA")
+        assert "PREN_DATA" in bad("evaluate", "run")
+
+    def test_resuming_keeps_the_options_and_refuses_others(self, good, bad, root, small):
+        good("fit", "cub", "--root", root, "--option", "fold=1", "--out", "run", *small)
+        good("fit", "--resume", "--out", "run")
+        assert "options.fold: 1, None" in bad(
+            "fit", "--resume", "--out", "run", "--option", "fold=null", "--root", root
+        )
+
+    def test_a_features_file_may_move(self, good, root):
+        Path("xlsa17/data/CUB/mine.mat").rename("elsewhere.mat")
+        good("fit", "cub", "--root", root, "--features", "./elsewhere.mat", "--method", "eszsl", "--out", "run")
+        assert self.config("run")["options"]["features"] == str(Path("elsewhere.mat").absolute())
+        Path("moved").mkdir()
+        Path("elsewhere.mat").rename("moved/elsewhere.mat")
+        good("fit", "--resume", "--out", "run", "--features", "moved/elsewhere.mat")
+
+    def test_options_in_a_file(self, good, root):
+        Path("wanted.yaml").write_text("data: cub\nroot: .\nmethod: eszsl\noptions: {fold: 1, features: mine.mat}\n")
+        good("fit", "--config", "wanted.yaml", "--setting", "gzsl", "--out", "run")
+        assert self.config("run")["options"] == {"fold": 1, "features": "mine.mat"}
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--option", "fold"], "--option takes key=value, such as --option fold=1, not 'fold'"),
+            (["--option", "fold=9"], "There is no fold 9"),
+            (["--option", "fold=[1"], "--option fold=[1: the value is not valid YAML"),
+            (["--option", "fold=[1]"], "option fold=[1]: input should be a valid integer"),
+            (["--option", "folds=1"], "cub has no option 'folds'"),
+            (["--option", "seen_test=random"], "is for the setting 'gzsl'"),
+            (["--option", "root=x"], "cub has no option 'root'"),
+            (["--option", "name=sun"], "cub has no option 'name'"),
+            (["--features", "none.mat"], "There is no features file"),
+            (["--split", "XS"], "choose one of PS, SS"),
+        ],
+    )
+    def test_mistakes(self, bad, root, arguments, message):
+        assert message in bad("fit", "cub", "--root", root, "--method", "eszsl", "--out", "run", *arguments)
+        assert not Path("run").exists()
