@@ -9,7 +9,9 @@ import pytest
 import torch
 import yaml
 
+from pren.cli.fit import _default_folder
 from pren.methods.pren import PrEN
+from pren.runs.config import RunConfig
 from pren.version import __version__
 
 SAME = ("model.safetensors", "history.csv", "pseudo_labels.csv", "predictions.csv", "metrics.json")
@@ -381,3 +383,19 @@ class TestMethods:
     def test_every_answer_may_be_unknown(self, good, data):
         good("fit", data(answers=np.full(18, -1)), "--method", "eszsl", "--out", "run")
         assert Path("run/predictions.csv").is_file()
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"data": "numbers"}, "numbers-pren-0"),
+        ({"data": "some/where/my.npz", "params": {"seed": 3}}, "my-pren-3"),
+        ({"data": "numbers", "method": "eszsl", "setting": "gzsl"}, "numbers-gzsl-eszsl-0"),
+        (
+            {"data": "cub", "split": "PS", "options": {"fold": 1, "features": "a/b.mat"}},
+            "cub-PS-features=b-fold=1-pren-0",
+        ),
+    ],
+)
+def test_run_folders_are_named_after_what_tells_runs_apart(settings, name):
+    assert _default_folder(RunConfig.model_validate(settings)) == Path("runs") / name

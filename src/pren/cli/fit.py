@@ -48,7 +48,7 @@ def fit(
     ] = None,
     method: Annotated[str | None, typer.Option(help="See 'pren list methods'; pren by default.")] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same model.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder; runs/DATA-METHOD-SEED by default.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run folder; by default a name under runs/.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run in --out.")] = False,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any parameter of the method; repeatable.")
@@ -89,7 +89,7 @@ def fit(
     fabric = join(processes, accelerator.value)
     wanted = _agree(fabric, read_config)
     quiet = not fabric.is_global_zero
-    folder = out or Path("runs") / "-".join([Path(wanted.data).stem, wanted.method, str(wanted.params.get("seed", 0))])
+    folder = out or _default_folder(wanted)
     command = shlex.join(["pren", *sys.argv[1:]])
     title = f"{get_entry(wanted.method).title} on {wanted.data}"
     with rounds(title, wanted.params.get("rounds", 0), quiet) as on_round, resumable(folder, quiet):
@@ -101,6 +101,15 @@ def fit(
         print_json(summary)
     else:
         show_summary(summary)
+
+
+def _default_folder(config: RunConfig) -> Path:
+    """A name that tells runs apart: runs/cub-PS-gzsl-fold=1-pren-0."""
+    setting = [config.setting] if config.setting != "zsl" else []
+    chosen = [f"{key}={Path(str(value)).stem}" for key, value in sorted(config.options.items())]
+    split = [config.split] if config.split else []
+    seed = str(config.params.get("seed", 0))
+    return Path("runs") / "-".join([Path(config.data).stem, *split, *setting, *chosen, config.method, seed])
 
 
 def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:
