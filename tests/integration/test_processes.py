@@ -74,6 +74,8 @@ def test_ctrl_c_and_going_on_to_the_very_same_end(good, data, tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # Where the tests run in the background of a shell, they and their children would ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     with process:
         told = ""

@@ -41,6 +41,7 @@ def start(folder):
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
+                preexec_fn=heed_ctrl_c,
             )
         )
         return started[-1]
@@ -49,6 +50,11 @@ def start(folder):
     for process in started:
         process.kill()
         process.communicate()
+
+
+def heed_ctrl_c():
+    """Where the tests run in the background of a shell, they and their children would ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def workers_of(launcher):
