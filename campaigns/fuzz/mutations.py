@@ -211,11 +211,11 @@ class StructureEdit:
         holder, place = None, None
         target = document
         for step in self.path:
+            if not isinstance(target, (dict, list)) or not target:  # an earlier edit may have left no more than that
+                break
             places: Sequence[Any] = list(target) if isinstance(target, dict) else range(len(target))
             holder, place = target, places[step % len(places)]
             target = target[place]
-            if not isinstance(target, (dict, list)) or not target:
-                break
         if holder is None:
             return value
         if self.kind == "delete":
