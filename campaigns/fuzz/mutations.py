@@ -208,7 +208,8 @@ class StructureEdit:
         """The document, changed."""
         document = copy.deepcopy(document)
         value = self.value.value() if isinstance(self.value, (Nested, Long)) else copy.deepcopy(self.value)
-        holder, place = None, None
+        holder: Any = None
+        place: Any = None
         target = document
         for step in self.path:
             if not isinstance(target, (dict, list)) or not target:  # an earlier edit may have left no more than that

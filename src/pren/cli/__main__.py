@@ -11,7 +11,7 @@ import sys
 import typer
 
 from pren.cli import data, demo, evaluate, fit, listing, migrate, predict, show
-from pren.cli.launch import speaks_for_its_machine
+from pren.cli.launch import leave, speaks_for_its_machine
 from pren.cli.output import complain
 from pren.errors import PrenError, SharedError
 from pren.version import __version__
@@ -50,7 +50,7 @@ def main() -> None:
     except PrenError as error:
         if speaks_for_its_machine() or not isinstance(error, SharedError):
             complain(str(error))
-        sys.exit(2)
+        leave(2)
     except OSError as error:  # a disk that is full, a name that is too long, a folder that is closed to us
         if error.filename is None:
             raise

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from pren.cli.output import complain
 from pren.errors import PrenError
@@ -78,6 +78,18 @@ def is_worker() -> bool:
 def speaks_for_its_machine() -> bool:
     """Whether this process is the one that prints what all of them have to say."""
     return os.environ.get(LOCAL_RANK, "0") == "0"
+
+
+def leave(code: int) -> NoReturn:
+    """End this process, with nothing to wait for if it is one of several.
+
+    When another one is gone, what connected them cannot be taken down in order: torch would abort (SIGABRT) over it.
+    """
+    if LOCAL_RANK not in os.environ:
+        sys.exit(code)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def run_workers(processes: Processes) -> int:
