@@ -16,6 +16,7 @@ from pren.cli.launch import Processes, is_worker, join, run_workers, started_by_
 from pren.cli.options import Json
 from pren.cli.output import print_json, show_log
 from pren.cli.progress import resumable, rounds
+from pren.errors import PrenError
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -114,6 +115,8 @@ def _default_folder(config: RunConfig) -> Path:
 
 def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:
     """What to do, in every process; the first one alone needs the files that say it."""
+    if fabric.world_size == 1:
+        return read_config()
     from pren.processes import share_text, together, watching
     from pren.runs.config import RunConfig
 
@@ -121,5 +124,12 @@ def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:
     with watching(fabric):
         with together(fabric):
             if fabric.is_global_zero:
-                text = read_config().model_dump_json()
+                text = _as_json(read_config())
         return RunConfig.model_validate_json(share_text(fabric, text)).resolved()
+
+
+def _as_json(config: RunConfig) -> str:
+    try:
+        return config.model_dump_json()
+    except ValueError as error:  # half a character in a name, for example
+        raise PrenError(f"These settings cannot be passed on to other processes: {error}") from error
