@@ -14,6 +14,7 @@ import torch
 import yaml
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from campaigns.fuzz.mutations import BYTE_EDITS, FORGED_YAML, JSON_EDITS, PLACES, ByteEdit, StructureEdit
@@ -125,6 +126,21 @@ class Plant:
                 path.write_bytes(self.content)
 
 
+# An edit can make what cannot be written down, such as half a character, and an earlier damage what cannot be read.
+CANNOT_FORGE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    OSError,
+    PrenError,
+    RuntimeError,
+    SafetensorError,
+    TypeError,
+    ValueError,
+    yaml.YAMLError,
+)
+
+
 @dataclass(frozen=True)
 class Forge:
     """What a file says changed, and every checksum over it made valid again.
@@ -148,8 +164,7 @@ class Forge:
         for path in (run / self.file, *run.glob(f"checkpoint/*/{self.file}")):
             if path.is_symlink() or not path.is_file():
                 continue  # an earlier damage: writing through a link could reach a template
-            # An edit can make something that cannot be written down at all, such as half a character.
-            with suppress(ValueError, TypeError, RecursionError, PrenError, OverflowError):
+            with suppress(*CANNOT_FORGE):
                 self._forge(path)
         reseal(run)
 
@@ -174,7 +189,7 @@ class Forge:
 
 def reseal(run: Path) -> None:
     """Make all checksums valid, as whoever wrote these files would have."""
-    with suppress(ValueError, TypeError, LookupError, OSError, AttributeError, RecursionError, PrenError):
+    with suppress(*CANNOT_FORGE):
         identity = str(yaml.safe_load((run / CONFIG_FILE).read_text())["record"]["id"])
         for checkpoint in run.glob("checkpoint/round-*"):
             write_manifest(checkpoint, FILES, identity)
