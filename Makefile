@@ -31,7 +31,7 @@ lint: $(VENV)/.installed-dev  ## ruff (rules and format) and mypy
 bench: $(VENV)/.installed-dev  ## run the benchmarks: ratios of timings in one run
 	$(BIN)/python -m benchmarks $(ARGS)
 
-crash: $(VENV)/.installed-dev  ## kill 200 runs at random moments, resume them and compare (12 minutes)
+crash: $(VENV)/.installed-dev  ## kill 200 runs at random moments, resume them and compare (15 minutes)
 	$(BIN)/python -m campaigns.crash $(ARGS)
 
 fuzz: $(VENV)/.installed-dev  ## feed 10,000 mutated configurations, arrays and run folders to the command line

@@ -23,7 +23,7 @@ COMMANDS = sorted(
         command.strip()
         for page in PAGES
         for _, text in blocks_of(page)
-        for command in re.findall(r"^(?:node\d\$ )?(pren [^#\n]*)", text, flags=re.MULTILINE)
+        for command in re.findall(r"^(?:\S*\$ )?(pren [^#\n]*)", text, flags=re.MULTILINE)
     }
 )
 LINKS = [(page, link) for page in PAGES for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))]

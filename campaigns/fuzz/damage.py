@@ -21,7 +21,7 @@ from campaigns.fuzz.mutations import BYTE_EDITS, FORGED_YAML, JSON_EDITS, PLACES
 from pren.errors import PrenError
 from pren.methods.storage import MODEL_FILE, read_model, write_model
 from pren.runs.checkpoint import FILES, STATE_FILE, TRAINING_FILE
-from pren.runs.folder import ALSO, CONFIG_FILE, RESULTS
+from pren.runs.folder import CONFIG_FILE, result_files
 from pren.runs.manifest import MANIFEST, with_checksum, write_manifest
 
 KINDS = (
@@ -194,7 +194,7 @@ def reseal(run: Path) -> None:
         for checkpoint in run.glob("checkpoint/round-*"):
             write_manifest(checkpoint, FILES, identity)
         if (run / MANIFEST).is_file():
-            write_manifest(run, (*RESULTS, *(name for name in ALSO if (run / name).is_file())), identity)
+            write_manifest(run, result_files(run), identity)
 
 
 def _filled(old: torch.Tensor, number: float, whole: int) -> torch.Tensor:

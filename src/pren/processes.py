@@ -146,13 +146,13 @@ def together(fabric: Fabric) -> Iterator[None]:
     if fabric.world_size == 1:
         yield
         return
-    message = ""
+    message = b""
     try:
         yield
     except PrenError as error:
-        message = str(error)
-    told = gather(fabric, np.frombuffer(message.encode("utf-8", "backslashreplace"), dtype=np.uint8))
-    lengths = gather(fabric, np.array([len(message.encode("utf-8", "backslashreplace"))]))
+        message = str(error).encode("utf-8", "backslashreplace")
+    told = gather(fabric, np.frombuffer(message, dtype=np.uint8))
+    lengths = gather(fabric, np.array([len(message)]))
     if lengths.any():
         rank = int(lengths.argmax())
         start = int(lengths[:rank].sum())

@@ -2,7 +2,8 @@
 
 Where the backbone is trained, every process trains all weights on its part of each batch, and gradients are averaged in
 each step. Where it is not, heads have nothing in common but the vote: every process trains some heads on whole batches,
-by itself, and hands their weights round once a round. That costs next to nothing, and no sum is rounded differently.
+by itself, and hands their weights round once a round. No sum runs over processes, so what is left of rounding is that a
+tensor of fewer heads may end elsewhere in the processor's vectors.
 """
 
 from __future__ import annotations

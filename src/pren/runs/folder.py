@@ -252,7 +252,7 @@ class RunFolder:
             if metrics is not None:
                 write_json(self.path / "metrics.json", {**facts, **metrics.to_dict()})
             write_csv(self.path / "predictions.csv", ("image", "class", "score"), rows)
-            write_manifest(self.path, (*RESULTS, *(name for name in ALSO if (self.path / name).is_file())), self._run)
+            write_manifest(self.path, result_files(self.path), self._run)
 
     @property
     def _checkpoints(self) -> Path:
@@ -280,6 +280,11 @@ class RunFolder:
                 "written there. If it was renamed, go on with 'pren fit --resume --out' and its new name;"
                 " else start again."
             )
+
+
+def result_files(folder: Path) -> list[str]:
+    """The files that the manifest of a finished run lists."""
+    return [*RESULTS, *(name for name in ALSO if (folder / name).is_file())]
 
 
 def top_classes(

@@ -18,7 +18,7 @@ from pren.files import WRITING, check_links, new_folder, read_bytes, write_bytes
 from pren.methods.storage import MODEL_FILE, load_model, read_model, write_model
 from pren.runs.checkpoint import FILES, latest_checkpoint
 from pren.runs.config import MOST_BYTES, parse_config, yaml_mapping
-from pren.runs.folder import ALSO, CONFIG_FILE, RESULTS, RunFolder
+from pren.runs.folder import CONFIG_FILE, RunFolder, result_files
 from pren.runs.lock import LOCK
 from pren.runs.manifest import FORMAT, check_format, with_checksum, write_manifest
 
@@ -107,7 +107,7 @@ def _from_1(folder: Path) -> None:
     if latest is not None:
         write_manifest(latest, FILES, run)
     if (folder / "predictions.csv").is_file():  # which is how format 1 marked the end
-        write_manifest(folder, (*RESULTS, *(name for name in ALSO if (folder / name).is_file())), run)
+        write_manifest(folder, result_files(folder), run)
 
 
 STEPS: dict[int, Callable[[Path], None]] = {1: _from_1}
