@@ -7,6 +7,7 @@ process is never in the way. The file says who holds it, for the message that ot
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import logging
 import os
@@ -18,11 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from pren.errors import PrenError
-
-try:
-    import fcntl
-except ImportError:  # Windows: two runs in one folder are not noticed there
-    fcntl = None  # type: ignore[assignment]
 
 log = logging.getLogger(__name__)
 
@@ -69,8 +65,6 @@ class Lock:
         return file
 
     def _take(self) -> None:
-        if fcntl is None:
-            return
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
