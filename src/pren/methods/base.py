@@ -17,6 +17,7 @@ from pren.core.progressive import Round
 from pren.errors import PrenError
 from pren.inputs import Array, Inputs, as_inputs
 from pren.methods.params import validate
+from pren.methods.space import Space
 from pren.problem import ClassTable, Problem, Setting, candidates_of
 
 Self = TypeVar("Self", bound="Method")
@@ -37,6 +38,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
 
     name: ClassVar[str]
     learned: ClassVar[str]  # the attribute that is there once there is a model
+    space: ClassVar[Space] = {}  # what is worth tuning on validation classes
     gamma: float
 
     classes_: ClassTable

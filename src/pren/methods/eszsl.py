@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from torch import Tensor
@@ -14,10 +13,9 @@ from torch import Tensor
 from pren.errors import PrenError
 from pren.inputs import Inputs, chunks
 from pren.methods.base import Method
+from pren.methods.features import Matrix, flat, width
+from pren.methods.space import Real, Space
 from pren.problem import Problem
-
-MOST_FEATURES = 20_000  # the d x d system would not fit beyond
-Matrix = NDArray[np.float64]
 
 
 class ESZSL(Method):
@@ -34,6 +32,10 @@ class ESZSL(Method):
 
     name: ClassVar[str] = "eszsl"
     learned: ClassVar[str] = "weights_"
+    space: ClassVar[Space] = {
+        "feature_reg": Real(1e-3, 1e5, log=True),
+        "signature_reg": Real(1e-4, 1e2, log=True),
+    }
 
     def __init__(
         self,
@@ -46,14 +48,12 @@ class ESZSL(Method):
         self.gamma = gamma
 
     def _fit(self, problem: Problem) -> None:
-        d = int(np.prod(problem.train.sample_shape))
-        if d > MOST_FEATURES:
-            raise PrenError(f"ESZSL solves for {d} inputs at once, which is too many: extract features first.")
+        d = width(problem.train, "ESZSL")
         A = problem.classes.signatures[problem.classes.seen]
         column = np.cumsum(problem.classes.seen) - 1  # of a seen class among the seen ones
         gram, cross, start = np.zeros((d, d)), np.zeros((d, len(A))), 0
         for chunk in chunks(problem.train):
-            X = _flat(chunk)
+            X = flat(chunk)
             Y = np.full((len(X), len(A)), -1.0)
             Y[np.arange(len(X)), column[problem.labels[start : start + len(X)]]] = 1.0
             gram += X.T @ X
@@ -64,7 +64,7 @@ class ESZSL(Method):
 
     def _scores(self, inputs: Inputs) -> Matrix:
         compatibility = self.weights_ @ self.classes_.signatures.T
-        return self._calibrated(np.concatenate([_flat(chunk) @ compatibility for chunk in chunks(inputs)]))
+        return self._calibrated(np.concatenate([flat(chunk) @ compatibility for chunk in chunks(inputs)]))
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         return {"weights": torch.from_numpy(self.weights_)}, {}
@@ -75,10 +75,6 @@ class ESZSL(Method):
         if weights.shape != wanted or weights.dtype != torch.float64:
             raise ValueError(f"weights are {weights.dtype} {tuple(weights.shape)}, not float64 {wanted}")
         self.weights_ = weights.numpy()
-
-
-def _flat(chunk: Tensor) -> Matrix:
-    return chunk.flatten(1).double().numpy()
 
 
 def _solve(gram: Matrix, ridge: float, right: Matrix) -> Matrix:
