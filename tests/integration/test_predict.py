@@ -10,6 +10,7 @@ import pytest
 from pren.inputs import ArrayInputs
 from pren.methods.storage import load_model
 from pren.vision.images import ImageFolder, save_images
+from pren.vision.preprocessing import plain
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ class TestTables:
         Path("new/notes.txt").write_text("no image")
         good("predict", "run", "new", "--out", "labels.csv", "--top", "2")
         names = [f"deeper/image-000{n}.png" for n in range(3)] + [f"image-000{n}.png" for n in range(4)]
-        assert rows("labels.csv") == expected(ImageFolder("new", (1, 8, 12)), names, "unseen", 2)
+        assert rows("labels.csv") == expected(ImageFolder("new", plain((1, 8, 12))), names, "unseen", 2)
 
     def test_no_inputs_are_no_rows(self, good, run):
         run()

@@ -27,12 +27,13 @@ def predict(
     from pren.problem import candidates_of
     from pren.runs.folder import RunFolder, top_classes
     from pren.vision.images import ImageFolder
+    from pren.vision.preprocessing import plain
 
     if out.exists():
         raise PrenError(f"{out} already exists: choose another --out or remove it.")
     model = RunFolder.open(run).model()
     if inputs.is_dir():
-        images = ImageFolder(inputs, model.sample_shape_)
+        images = ImageFolder(inputs, plain(model.sample_shape_))
         names = list(images.names)
         scores = model.scores(images)
     else:

@@ -1,10 +1,11 @@
-"""Image files: a folder of them as inputs to predict, and inputs written out as image files."""
+"""Image files: as inputs that are decoded when they are asked for, and inputs written out as image files."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,40 +16,94 @@ from torch import Tensor
 
 from pren.errors import PrenError
 from pren.inputs import Inputs
+from pren.vision.decoding import decode, read_image_file, without_warnings
+from pren.vision.preprocessing import MODES, Levels, Preprocessing, plain
 
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".gif")
-# Pillow goes by content, not by name, and some of its formats (such as EPS) start other programs: these do not.
-FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "TIFF", "GIF")
-MODES = {1: "L", 3: "RGB"}
+USUAL = plain((3, 224, 224))  # until a backbone says what it wants
+THREADS = min(8, os.cpu_count() or 1)  # Pillow decodes without Python's lock
 
 
-class ImageFolder:
-    """Inputs over the image files of a folder and its subfolders, sorted by path and decoded when they are asked for.
+class ImageFiles:
+    """Inputs over image files of one folder, decoded when they are asked for.
 
-    It is for prediction. A problem must not be built on it: file names and their order may give classes away.
+    Names are for whoever makes it; as part of a problem it hands out pixels only.
+
+    Args:
+        folder: Where the files are.
+        names: The path of each file in that folder.
+        preprocessing: What to bring them to. A backbone that wants something else asks for it with `prepared`.
     """
 
-    def __init__(self, folder: str | Path, sample_shape: tuple[int, ...]) -> None:
-        """List the image files.
+    def __init__(self, folder: str | Path, names: Sequence[str], preprocessing: Preprocessing = USUAL) -> None:
+        self._folder = Path(folder)
+        self._names = list(names)
+        self._preprocessing = preprocessing
 
-        Args:
-            folder: Where the images are. A link that leads out of it is refused: it could name any file there is.
-            sample_shape: (C, H, W) to bring each image to: C is 1 (grey) or 3 (colour).
+    def prepared(self, preprocessing: Preprocessing) -> ImageFiles:
+        """The same files as another backbone wants them."""
+        return ImageFiles(self._folder, self._names, preprocessing)
+
+    def without(self, places: NDArray[np.int64]) -> ImageFiles:
+        """The same but for some of them."""
+        kept = np.delete(np.arange(len(self)), places)
+        return ImageFiles(self._folder, [self._names[place] for place in kept], self._preprocessing)
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """(C, H, W)."""
+        return self._preprocessing.sample_shape
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
+        """Return (n, C, H, W) float32 from 0 to 1."""
+        levels = np.empty((len(indices), *self.sample_shape), dtype=np.uint8)
+        with without_warnings(), ThreadPoolExecutor(THREADS) as threads:
+            for place, image in enumerate(threads.map(self.levels, indices)):
+                levels[place] = image
+        return torch.from_numpy(levels).float().div_(255)
+
+    def path(self, place: int) -> Path:
+        """Where a file is."""
+        return self._folder / self._names[place]
+
+    def content(self, place: int) -> bytes:
+        """What is in a file."""
+        return read_image_file(self.path(place))
+
+    def levels(self, place: int, content: bytes | None = None) -> Levels:
+        """One image as (C, H, W) levels from 0 to 255.
 
         Raises:
-            PrenError: If there are no images, or they cannot be brought to that shape.
+            PrenError: If it cannot be decoded.
         """
-        if len(sample_shape) != 3 or sample_shape[0] not in MODES or min(sample_shape) < 1:
-            raise PrenError(
-                f"Image files become (1 or 3, H, W) inputs, but inputs of shape {sample_shape} are asked for: "
-                "give arrays instead."
-            )
-        self._folder = Path(folder)
-        self._shape = sample_shape
-        if not self._folder.is_dir():
-            raise PrenError(f"There is no folder {self._folder}: check the path.")
-        self._names = sorted(path.relative_to(self._folder).as_posix() for path in _image_files(self._folder))
-        if not self._names:
+        content = self.content(place) if content is None else content
+        return decode(content, self.path(place), self._preprocessing)
+
+    def digest(self) -> bytes:
+        """A hash of the files' content, in their order, and what they are brought to; not of their names."""
+        content = hashlib.sha256(f"{self._preprocessing.model_dump_json()}{len(self)}".encode())
+        for place in range(len(self)):
+            content.update(hashlib.sha256(self.content(place)).digest())
+        return content.digest()
+
+
+class ImageFolder(ImageFiles):
+    """All image files of a folder and its subfolders, sorted by path.
+
+    Args:
+        folder: Where the images are. A link that leads out of it is refused: it could name any file there is.
+        preprocessing: What to bring them to.
+
+    Raises:
+        PrenError: If there are no images.
+    """
+
+    def __init__(self, folder: str | Path, preprocessing: Preprocessing = USUAL) -> None:
+        super().__init__(folder, list_images(folder), preprocessing)
+        if not len(self):
             raise PrenError(
                 f"There are no images in {self._folder}: it needs files that end in {', '.join(EXTENSIONS)}."
             )
@@ -58,46 +113,16 @@ class ImageFolder:
         """The path of each image, relative to the folder."""
         return list(self._names)
 
-    @property
-    def sample_shape(self) -> tuple[int, ...]:
-        """(C, H, W)."""
-        return self._shape
 
-    def __len__(self) -> int:
-        return len(self._names)
+def list_images(folder: str | Path) -> list[str]:
+    """The paths of the image files of a folder and its subfolders, relative to it and sorted.
 
-    def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
-        """Return (n, C, H, W) float32 from 0 to 1."""
-        result = torch.empty((len(indices), *self._shape))
-        for place, index in enumerate(indices):
-            result[place] = self._decode(self._folder / self._names[index])
-        return result
-
-    def digest(self) -> bytes:
-        """A hash of the files, their names and the shape they are brought to."""
-        content = hashlib.sha256(f"{self._shape}".encode())
-        for name in self._names:
-            path = self._folder / name
-            try:
-                data = path.read_bytes()
-            except OSError as error:
-                raise _unreadable(path, error) from error
-            content.update(f"{name}\0{len(data)}\0".encode())
-            content.update(data)
-        return content.digest()
-
-    def _decode(self, path: Path) -> Tensor:
-        channels, height, width = self._shape
-        try:
-            with Image.open(path, formats=FORMATS) as file:
-                image = _eight_bits(file).convert(MODES[channels])
-        # Damaged files make Pillow's decoders fail in many ways, none of them promised.
-        except Exception as error:
-            raise _unreadable(path, error) from error
-        if image.size != (width, height):
-            image = image.resize((width, height), Image.Resampling.BILINEAR)
-        levels = np.array(image, dtype=np.float32) / np.float32(255)
-        return torch.from_numpy(levels.reshape(height, width, channels)).permute(2, 0, 1)
+    Raises:
+        PrenError: If there is no such folder, or something in it pretends to be an image.
+    """
+    if not Path(folder).is_dir():
+        raise PrenError(f"There is no folder {folder}: check the path.")
+    return sorted(path.relative_to(folder).as_posix() for path in _image_files(Path(folder)))
 
 
 def save_images(inputs: Inputs, indices: NDArray[np.int64], folder: str | Path) -> list[Path]:
@@ -128,15 +153,6 @@ def save_images(inputs: Inputs, indices: NDArray[np.int64], folder: str | Path) 
     return paths
 
 
-def _eight_bits(image: Image.Image) -> Image.Image:
-    """Bring grey images of more than 8 bits to 8, which Pillow would cut off at 255 instead of scaling."""
-    if image.mode.startswith("I;16"):
-        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-    if image.mode in ("I", "F"):
-        raise ValueError("nothing says which of its values is white")
-    return image
-
-
 def _image_files(folder: Path) -> Iterator[Path]:
     inside = folder.resolve()
     for parent, folders, files in os.walk(folder):  # which does not follow links to folders, so it comes to an end
@@ -149,7 +165,3 @@ def _image_files(folder: Path) -> Iterator[Path]:
                 raise PrenError(f"{path} is a link that leads out of {folder}: copy what it stands for, or remove it.")
             if is_image:
                 yield path
-
-
-def _unreadable(path: Path, error: Exception) -> PrenError:
-    return PrenError(f"{path} cannot be read as an image ({error}): mend it, or take it out of the folder.")

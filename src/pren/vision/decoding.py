@@ -1,0 +1,98 @@
+"""Image files, which may be anything, as images that all look alike to a backbone."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from pren.errors import PrenError
+from pren.vision.preprocessing import MODES, Levels, Preprocessing
+
+# Pillow goes by content, not by name, and some of its formats (such as EPS) start other programs: these do not.
+FORMATS = ("PNG", "JPEG", "MPO", "BMP", "WEBP", "TIFF", "GIF")
+MOST_BYTES = 1 << 30
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Decode without Pillow's warnings of odd metadata and large images.
+
+    They can be silenced for the whole process only, so one thread does it for all that decode.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def read_image_file(path: Path) -> bytes:
+    """The content of an image file.
+
+    Raises:
+        PrenError: If it cannot be read.
+    """
+    try:
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            raise ValueError(f"it has {size} bytes")
+        content = path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+    return content
+
+
+def decode(content: bytes, path: Path, wanted: Preprocessing) -> Levels:
+    """Turn the content of an image file into (C, H, W) levels from 0 to 255.
+
+    Turned as the camera says (EXIF), transparent parts white, the first picture of an animation, 16 bits scaled to 8.
+
+    Args:
+        content: What is in the file.
+        path: For messages.
+        wanted: What to bring it to.
+
+    Raises:
+        PrenError: If it is damaged, no image, or far too large.
+    """
+    channels, height, width = wanted.sample_shape
+    try:
+        if not content:
+            raise ValueError("the file is empty")
+        # Pillow refuses images that claim to be larger than any camera makes, though a file of a few bytes can.
+        with Image.open(io.BytesIO(content), formats=FORMATS) as file:
+            if file.format == "JPEG":
+                # Decoding at a half, a quarter or an eighth is quick, and leaves twice the pixels that are needed.
+                file.draft(file.mode, (2 * width, 2 * height))
+            image = _opaque(_eight_bits(ImageOps.exif_transpose(file))).convert(MODES[channels])
+        return wanted(image)
+    # Damaged files make Pillow's decoders fail in many ways, none of them promised.
+    except Exception as error:
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: Exception) -> PrenError:
+    """Say that a file is no image."""
+    reason = (str(error).splitlines() or [""])[0].replace(str(path), "the file") or type(error).__name__
+    return PrenError(f"{path} cannot be read as an image ({reason}): mend it, or take it out of the folder.")
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    """Bring grey images of more than 8 bits to 8, which Pillow would cut off at 255 instead of scaling."""
+    if image.mode.startswith("I;16"):
+        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    if image.mode in ("I", "F"):
+        raise ValueError("nothing says which of its values is white")
+    return image
+
+
+def _opaque(image: Image.Image) -> Image.Image:
+    """Put an image with transparent parts on white paper; what colour they have underneath means nothing."""
+    if not image.has_transparency_data:
+        return image
+    layers = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", layers.size, "white"), layers)

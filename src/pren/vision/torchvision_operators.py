@@ -1,0 +1,68 @@
+"""timm, imported so that it works beside a torchvision whose compiled operators do not fit torch.
+
+timm imports torchvision, and torchvision, as it is imported, describes two operators of its own (`nms` and `qnms`) to
+torch. They live in a compiled library that is built for one build of torch, mostly a CUDA one. Beside another (such as
+the CPU build) the library cannot be loaded, the operators do not exist, and the import dies with ``operator
+torchvision::nms does not exist``, although models and transforms need neither. Declaring them without a body is enough.
+
+Only where the library cannot be loaded, and only here: whoever needs timm or torchvision calls `import_timm`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+import torch
+
+from pren.errors import PrenError
+
+log = logging.getLogger(__name__)
+
+SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+MISSING = ("nms", "qnms")
+
+
+@cache
+def import_timm() -> ModuleType:
+    """Return the module `timm`.
+
+    Raises:
+        PrenError: If timm or torchvision is not there or cannot be imported.
+    """
+    if "torchvision" not in sys.modules and not _operators_load():
+        _declare_operators()
+    try:
+        return importlib.import_module("timm")
+    except Exception as error:  # a mismatched build can fail in any way
+        raise PrenError(
+            f"Backbones need timm and torchvision, which cannot be imported ({error}): install pren again with its "
+            "requirements, and a torchvision that fits torch."
+        ) from error
+
+
+def _operators_load() -> bool:
+    """Whether torchvision's compiled operators work with this torch; loading them twice does no harm."""
+    spec = find_spec("torchvision")
+    folders = (spec.submodule_search_locations or []) if spec is not None else []
+    for library in (path for folder in folders for path in sorted(Path(folder).glob("_C*.so"))):
+        try:
+            torch.ops.load_library(library)
+        except (ImportError, OSError) as error:
+            log.debug("torchvision's operators cannot be loaded and are declared instead: %s", error)
+        else:
+            return True
+    return False
+
+
+@cache  # which also keeps the library alive: what it declares goes when it goes
+def _declare_operators() -> torch.library.Library:
+    library = torch.library.Library("torchvision", "DEF")
+    for name in MISSING:
+        library.define(f"{name}{SCHEMA}")
+    return library
