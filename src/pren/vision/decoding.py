@@ -15,7 +15,7 @@ from pren.errors import PrenError
 from pren.vision.preprocessing import MODES, Levels, Preprocessing
 
 # Pillow goes by content, not by name, and some of its formats (such as EPS) start other programs: these do not.
-FORMATS = ("PNG", "JPEG", "MPO", "BMP", "WEBP", "TIFF", "GIF")
+FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "TIFF", "GIF")
 MOST_BYTES = 1 << 30
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,13 +53,10 @@ class Preprocessing(BaseModel):
         """Turn an image of the right mode into (C, H, W) levels from 0 to 255."""
         channels, height, width = self.sample_shape
         if self.geometry == "timm":
-            levels = _timm_geometry(self)(image)
-        elif image.size != (width, height):
-            levels = np.asarray(image.resize((width, height), FILTERS[self.interpolation]))
-        else:
-            levels = np.asarray(image)
-        if self.geometry == "whole":
-            levels = levels.reshape(height, width, channels).transpose(2, 0, 1)
+            return _timm_geometry(self)(image)
+        if image.size != (width, height):
+            image = image.resize((width, height), FILTERS[self.interpolation])
+        levels: Levels = np.asarray(image).reshape(height, width, channels).transpose(2, 0, 1)
         return levels
 
 
@@ -79,12 +76,9 @@ def plain(sample_shape: tuple[int, ...]) -> Preprocessing:
 
 
 @cache
-def _timm_geometry(wanted: Preprocessing) -> Callable[[Image.Image], Any]:
+def _timm_geometry(wanted: Preprocessing) -> Callable[[Image.Image], Levels]:
     """timm's own way from an image to levels; normalisation is the backbone's."""
-    import_timm()
-    from timm.data import create_transform
-
-    transform: Callable[[Image.Image], Any] = create_transform(
+    transform: Callable[[Image.Image], Levels] = import_timm().data.create_transform(
         wanted.sample_shape,
         interpolation=wanted.interpolation,
         crop_pct=wanted.crop_pct,

@@ -49,20 +49,20 @@ def import_timm() -> ModuleType:
 def _operators_load() -> bool:
     """Whether torchvision's compiled operators work with this torch; loading them twice does no harm."""
     spec = find_spec("torchvision")
-    folders = (spec.submodule_search_locations or []) if spec is not None else []
-    for library in (path for folder in folders for path in sorted(Path(folder).glob("_C*.so"))):
-        try:
-            torch.ops.load_library(library)
-        except (ImportError, OSError) as error:
-            log.debug("torchvision's operators cannot be loaded and are declared instead: %s", error)
-        else:
+    if spec is None or spec.origin is None:
+        return False
+    try:
+        for library in Path(spec.origin).parent.glob("_C*.so"):
+            torch.ops.load_library(library)  # type: ignore[no-untyped-call]
             return True
+    except (ImportError, OSError) as error:
+        log.debug("torchvision's operators cannot be loaded and are declared instead: %s", error)
     return False
 
 
 @cache  # which also keeps the library alive: what it declares goes when it goes
 def _declare_operators() -> torch.library.Library:
-    library = torch.library.Library("torchvision", "DEF")
+    library = torch.library.Library("torchvision", "DEF")  # type: ignore[no-untyped-call]
     for name in MISSING:
-        library.define(f"{name}{SCHEMA}")
+        library.define(f"{name}{SCHEMA}")  # type: ignore[no-untyped-call]
     return library
