@@ -102,6 +102,10 @@ class Answers:
 
     labels: NDArray[np.int64]
 
+    def without(self, places: NDArray[np.int64]) -> Answers:
+        """The same but for some images of the pool."""
+        return Answers(np.delete(self.labels, places))
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -114,6 +118,7 @@ class Problem:
         classes: The class table.
         setting: "zsl" (the pool holds unseen classes only) or "gzsl" (it mixes seen and unseen ones).
         backbone: The network these inputs are made for, None for features.
+        extractor: What made the features, so that a model of them can be given images; None if nobody knows.
         source: Where the problem comes from (names, hashes, choices made); recorded with every run.
     """
 
@@ -123,6 +128,7 @@ class Problem:
     classes: ClassTable
     setting: Setting = "zsl"
     backbone: str | None = None
+    extractor: dict[str, Any] | None = None
     source: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -34,6 +34,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         classes_: The class table it was fitted with; columns of the scores stand in its order.
         setting_: "zsl" or "gzsl".
         sample_shape_: The shape of one input.
+        extractor_: What made the features it was fitted with; None if nobody knows, or for images.
     """
 
     name: ClassVar[str]
@@ -44,6 +45,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
     classes_: ClassTable
     setting_: Setting
     sample_shape_: tuple[int, ...]
+    extractor_: dict[str, Any] | None = None
 
     def fit(self: Self, problem: Problem, fabric: Fabric | None = None) -> Self:
         """Fit to the labelled images, the signatures and, if the method is transductive, the pool.
@@ -148,6 +150,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         self.classes_ = problem.classes
         self.setting_ = problem.setting
         self.sample_shape_ = problem.train.sample_shape
+        self.extractor_ = problem.extractor
 
     def _fit(self, problem: Problem) -> None:
         raise NotImplementedError

@@ -40,6 +40,7 @@ class _Facts(BaseModel):
     normalised: bool
     setting: Literal["zsl", "gzsl"]
     sample_shape: tuple[int, ...]
+    extractor: dict[str, Any] | None = None
     learned: dict[str, Any]
 
 
@@ -58,6 +59,7 @@ def save_model(method: Method, folder: Path) -> None:
         normalised=table.normalised,
         setting=method.setting_,
         sample_shape=method.sample_shape_,
+        extractor=method.extractor_,
         learned=learned,
     )
     content = {f"model.{key}": value.cpu().contiguous() for key, value in tensors.items()}
@@ -114,6 +116,7 @@ def load_model(folder: str | Path) -> Method:
         method.classes_ = replace(table, normalised=facts.normalised)
         method.setting_ = facts.setting
         method.sample_shape_ = facts.sample_shape
+        method.extractor_ = facts.extractor
         learned = {key.removeprefix("model."): value for key, value in tensors.items()}
         method._restore(learned, facts.learned)
     except (PrenError, ValueError, LookupError, TypeError, ArithmeticError, MemoryError, RuntimeError) as error:

@@ -1,0 +1,160 @@
+"""Features on disk: one file for each extractor, that grows by whole records and is read through memory mapping.
+
+A record is the SHA-256 of an image file's content, a checksum, and its features in half precision. So a file that was
+moved or copied is known again, one that was changed is not, and an interrupted extraction has lost nothing but the
+batch it was at. Several processes may write at the same time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pren.errors import PrenError
+from pren.files import write_json
+
+CACHE_VARIABLE = "PREN_CACHE"  # the environment variable that says where caches are, read by `cache_folder` alone
+FACTS_FILE = "extractor.json"
+ROWS_FILE = "features.rows"
+KEY_BYTES = 32
+BLOCK = 4096  # records that are checked at once
+LARGEST = float(np.finfo(np.float16).max)
+
+
+def cache_folder(folder: str | Path | None = None) -> Path:
+    """Where features are kept: the folder given, or the one `PREN_CACHE` names, or ``~/.cache/pren``."""
+    return Path(folder or os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "pren")
+
+
+class FeatureCache:
+    """The features that one extractor has made.
+
+    Args:
+        folder: Where caches are; made if need be.
+        facts: What makes the features what they are (backbone, weights, preprocessing), JSON-ready.
+        width: The length of a feature vector.
+    """
+
+    def __init__(self, folder: str | Path, facts: dict[str, Any], width: int) -> None:
+        name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+        self.folder = Path(folder) / name
+        self.width = width
+        self._record = np.dtype([("key", f"V{KEY_BYTES}"), ("crc", "<u4"), ("features", "<f2", (width,))])
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise PrenError(f"Features cannot be kept in {folder}: {error.strerror or error}.") from error
+        if not (self.folder / FACTS_FILE).exists():
+            write_json(self.folder / FACTS_FILE, facts)  # for people; the name is what counts
+
+    def rows(self) -> dict[bytes, int]:
+        """The row of every image that is there, by the hash of its content; damaged records do not count."""
+        found: dict[bytes, int] = {}
+        records = self._records()
+        for start in range(0, len(records), BLOCK):
+            block = records[start : start + BLOCK]
+            keys, sums, features = block["key"].copy(), block["crc"], np.ascontiguousarray(block["features"])
+            for place in range(len(block)):
+                key = keys[place].tobytes()
+                if _checksum(key, features[place]) == sums[place]:
+                    found[key] = start + place
+        return found
+
+    def append(self, keys: list[bytes], features: NDArray[np.float32]) -> None:
+        """Add images; they are on disk, or at least with the system, when this returns.
+
+        Args:
+            keys: The hash of each image's content.
+            features: (n, D)
+
+        Raises:
+            PrenError: If they cannot be written, or are too large for half precision.
+        """
+        if not (np.abs(features) <= LARGEST).all():
+            raise PrenError(
+                f"This backbone makes features beyond {LARGEST:.0f}, or no numbers at all, which half precision cannot "
+                "hold: choose another one."
+            )
+        records = np.empty(len(keys), dtype=self._record)
+        records["features"] = features.astype(np.float16)
+        for place, key in enumerate(keys):
+            records[place]["key"] = np.void(key)
+            records[place]["crc"] = _checksum(key, records[place]["features"])
+        try:
+            with self._locked() as file:
+                os.lseek(file, 0, os.SEEK_END)
+                view = memoryview(records.tobytes())
+                while view:
+                    view = view[os.write(file, view) :]
+        except OSError as error:
+            raise PrenError(f"Cannot write {self.folder / ROWS_FILE}: {error.strerror or error}.") from error
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        """The file, ours alone, and ending with a whole record: a process may have been killed while it wrote."""
+        file = os.open(self.folder / ROWS_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            size = os.fstat(file).st_size
+            os.ftruncate(file, size - size % self._record.itemsize)
+            yield file
+        finally:
+            os.close(file)
+
+    def _records(self) -> NDArray[Any]:
+        path = self.folder / ROWS_FILE
+        if not path.exists() or path.stat().st_size < self._record.itemsize:
+            return np.empty(0, dtype=self._record)
+        whole = path.stat().st_size // self._record.itemsize
+        records: NDArray[Any] = np.memmap(path, dtype=self._record, mode="r", shape=(whole,))
+        return records
+
+    def inputs(self, rows: NDArray[np.int64]) -> CachedFeatures:
+        """Some of the features, as inputs of a problem.
+
+        Args:
+            rows: (N,) as `rows` found them.
+        """
+        return CachedFeatures(self._records()["features"], rows)
+
+
+class CachedFeatures:
+    """Inputs over rows of a memory-mapped cache."""
+
+    def __init__(self, features: NDArray[np.float16], rows: NDArray[np.int64]) -> None:
+        self._features = features
+        self._rows = rows
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """(D,)."""
+        return tuple(self._features.shape[1:])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
+        return torch.from_numpy(self._features[self._rows[indices]].astype(np.float32))
+
+    def digest(self) -> bytes:
+        """A hash of the values, in their order."""
+        content = hashlib.sha256(f"{len(self)} {self.sample_shape}".encode())
+        for start in range(0, len(self), BLOCK):
+            content.update(np.ascontiguousarray(self._features[self._rows[start : start + BLOCK]]).data)
+        return content.digest()
+
+
+def _checksum(key: bytes, features: NDArray[np.float16]) -> int:
+    return zlib.crc32(features.tobytes(), zlib.crc32(key))

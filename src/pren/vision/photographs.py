@@ -1,0 +1,173 @@
+"""A problem of photographs, made ready to be learned: without the files that cannot be read, and maybe as features."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from lightning_fabric import Fabric
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pren.errors import PrenError
+from pren.inputs import Inputs
+from pren.problem import Answers, Problem
+from pren.vision.cache import CachedFeatures, FeatureCache, cache_folder
+from pren.vision.decoding import without_warnings
+from pren.vision.extraction import Extracted, Extractor, FrozenBackbone, OnProgress, extract
+from pren.vision.images import THREADS, ImageFiles
+
+log = logging.getLogger(__name__)
+
+SHOWN = 5  # how many of the files that cannot be read are named
+Trouble = list[tuple[int, str]]  # the place of a file, and what is wrong with it
+
+
+class ExtractorRecord(BaseModel):
+    """What a model that was trained on features has to know to be given images.
+
+    Attributes:
+        asked: The backbone, as the user asked for it.
+        facts: What that was; see `FrozenBackbone`.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    asked: Extractor
+    facts: dict[str, Any]
+
+
+def has_photographs(problem: Problem) -> bool:
+    """Whether the inputs of a problem are image files."""
+    return isinstance(problem.train, ImageFiles) and isinstance(problem.pool, ImageFiles)
+
+
+def leave_out_unreadable(problem: Problem, answers: Answers | None) -> tuple[Problem, Answers | None]:
+    """Decode every photograph once, and leave out what cannot be decoded, before hours of training stop at it."""
+    train, pool = _photographs(problem)
+    return _without(problem, answers, unreadable_files(train), unreadable_files(pool))
+
+
+def unreadable_files(files: ImageFiles) -> Trouble:
+    """The files that cannot be decoded."""
+    with without_warnings(), ThreadPoolExecutor(THREADS) as threads:
+        reasons = threads.map(partial(_trouble, files), range(len(files)))
+        return [(place, reason) for place, reason in enumerate(reasons) if reason]
+
+
+def freeze(
+    problem: Problem,
+    answers: Answers | None,
+    extractor: Extractor,
+    fabric: Fabric,
+    cache: str | Path | None = None,
+    workers: int = 1,
+    on_progress: OnProgress | None = None,
+) -> tuple[Problem, Answers | None]:
+    """Turn a problem of photographs into one of features, from a frozen backbone and through its cache.
+
+    Args:
+        problem: With image files as inputs.
+        answers: Its answers: those of files that cannot be read are left out with them.
+        extractor: The backbone.
+        fabric: Knows the device and the processes.
+        cache: The folder of the cache; see `cache_folder`.
+        workers: Processes that read and decode.
+        on_progress: Called after every batch.
+
+    Raises:
+        PrenError: If the problem has no photographs, or the backbone or the cache cannot be used.
+    """
+    train, pool = _photographs(problem)
+    frozen = FrozenBackbone.load(extractor)
+    store = FeatureCache(cache_folder(cache), frozen.facts, frozen.width)
+    found = [extract(files, frozen, store, fabric, workers, on_progress=on_progress) for files in (train, pool)]
+    features = [_features(store, extracted) for extracted in found]
+    record = ExtractorRecord(asked=extractor, facts=frozen.facts)
+    problem, answers = _without(problem, answers, *(extracted.problems for extracted in found))
+    train_features, pool_features = features
+    return replace(problem, train=train_features, pool=pool_features, extractor=record.model_dump(mode="json")), answers
+
+
+def features_for(
+    record: dict[str, Any],
+    files: ImageFiles,
+    fabric: Fabric,
+    weights: str | None = None,
+    cache: str | Path | None = None,
+) -> Inputs:
+    """The features of image files for a model that was trained on features.
+
+    Args:
+        record: The model's `extractor_`.
+        files: All of them readable.
+        fabric: Knows the device.
+        weights: The file with the backbone's weights, if it is not where it was.
+        cache: As for `freeze`.
+
+    Raises:
+        PrenError: If the backbone is not the one that the model was trained with.
+    """
+    try:
+        known = ExtractorRecord.model_validate(record)
+    except ValidationError as error:
+        raise PrenError(f"The model does not say which backbone made its features: {error}") from error
+    asked = known.asked if weights is None else known.asked.model_copy(update={"weights": weights})
+    frozen = FrozenBackbone.load(asked)
+    if frozen.facts != known.facts:
+        raise PrenError(
+            f"The weights or the preprocessing of {asked.backbone} are not those that the model was trained with: "
+            "give the file that it was trained with (--weights FILE), or the version of timm."
+        )
+    store = FeatureCache(cache_folder(cache), frozen.facts, frozen.width)
+    return _features(store, extract(files, frozen, store, fabric, strict=True))
+
+
+def _features(store: FeatureCache, extracted: Extracted) -> CachedFeatures:
+    return store.inputs(extracted.rows[extracted.rows >= 0])
+
+
+def _photographs(problem: Problem) -> tuple[ImageFiles, ImageFiles]:
+    train, pool = problem.train, problem.pool
+    if not isinstance(train, ImageFiles) or not isinstance(pool, ImageFiles):
+        raise PrenError("A backbone turns photographs into features, but these data are no image files: leave it out.")
+    return train, pool
+
+
+def _without(
+    problem: Problem, answers: Answers | None, in_train: Trouble, in_pool: Trouble
+) -> tuple[Problem, Answers | None]:
+    """The same but for some files of each kind."""
+    if not in_train and not in_pool:
+        return problem, answers
+    train, pool = _photographs(problem)
+    reasons = [reason for _, reason in in_train + in_pool]
+    log.warning(
+        "%d of %d image files cannot be read and are left out: %s%s",
+        len(reasons),
+        len(train) + len(pool),
+        " ".join(reasons[:SHOWN]),
+        " ..." if len(reasons) > SHOWN else "",
+    )
+    bad_train, bad_pool = (np.array([place for place, _ in bad], dtype=np.int64) for bad in (in_train, in_pool))
+    if len(bad_train) == len(train):
+        raise PrenError(f"None of the labelled images can be read: {reasons[0]}")
+    problem = replace(
+        problem,
+        train=train.without(bad_train),
+        labels=np.delete(problem.labels, bad_train),
+        pool=pool.without(bad_pool),
+    )
+    return problem, None if answers is None else answers.without(bad_pool)
+
+
+def _trouble(files: ImageFiles, place: int) -> str | None:
+    try:
+        files.levels(place)
+    except PrenError as error:
+        return str(error)
+    return None

