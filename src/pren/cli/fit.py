@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,7 +14,8 @@ from pren.cli import options
 from pren.cli.launch import Processes, is_worker, join, run_workers, started_by_torchrun
 from pren.cli.options import Json
 from pren.cli.output import print_json, show_log
-from pren.cli.progress import resumable, rounds
+from pren.cli.progress import extraction, resumable, rounds
+from pren.cli.vision import BackboneName, CacheFolder, GeometryName, WeightsFile, chosen, wants_images
 from pren.errors import PrenError
 
 if TYPE_CHECKING:
@@ -24,17 +24,10 @@ if TYPE_CHECKING:
     from pren.runs.config import RunConfig
 
 
-class Accelerator(str, Enum):
-    """As Lightning Fabric names them."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-    mps = "mps"
-
-
 def fit(
-    data: Annotated[str | None, typer.Argument(metavar="DATA", help="A registered name or a .npz file.")] = None,
+    data: Annotated[
+        str | None, typer.Argument(metavar="DATA", help="A registered name, a folder, or a .npz file.")
+    ] = None,
     root: Annotated[
         str | None, typer.Option(help="The folder of a data set that is not embedded; $PREN_DATA by default.")
     ] = None,
@@ -47,6 +40,13 @@ def fit(
         list[str] | None,
         typer.Option("--option", metavar="KEY=VALUE", help="Any option of the data set, such as fold=1; repeatable."),
     ] = None,
+    backbone: BackboneName = None,
+    weights: WeightsFile = None,
+    geometry: GeometryName = None,
+    frozen: Annotated[
+        bool, typer.Option("--frozen", help="Train on the features of a backbone that stays as it is, once extracted.")
+    ] = False,
+    cache: CacheFolder = None,
     method: Annotated[str | None, typer.Option(help="See 'pren list methods'; pren by default.")] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same model.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder; by default a name under runs/.")] = None,
@@ -60,7 +60,7 @@ def fit(
     main_address: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Where the others find machine 0.")
     ] = None,
-    accelerator: Annotated[Accelerator, typer.Option(help="Where to compute.")] = Accelerator.auto,
+    accelerator: options.AcceleratorName = options.Accelerator.auto,
     config: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Settings; other options win.")] = None,
     json: Json = False,
 ) -> None:
@@ -81,7 +81,15 @@ def fit(
     from pren.runs.folder import RunFolder
     from pren.runs.train import train
 
-    given = {"data": data, "root": root, "split": split, "setting": setting, "method": method}
+    given: dict[str, Any] = {"data": data, "root": root, "split": split, "setting": setting, "method": method}
+    given["cache"] = None if cache is None else str(cache)
+    vision = chosen(backbone, weights, geometry)
+    if (vision or frozen) and wants_images(data, data_options):
+        data_options["images"] = True
+    if frozen:
+        given["extractor"] = vision
+    else:
+        params |= vision
 
     def read_config() -> RunConfig:
         base = RunFolder.open(out).config().model_dump() if resume and out is not None else None
@@ -93,8 +101,14 @@ def fit(
     folder = out or _default_folder(wanted)
     command = shlex.join(["pren", *sys.argv[1:]])
     title = f"{get_entry(wanted.method).title} on {wanted.data}"
-    with rounds(title, wanted.params.get("rounds", 0), quiet) as on_round, resumable(folder, quiet):
-        run = train(wanted, folder, resume=resume, command=command, on_round=on_round, fabric=fabric)
+    with (
+        rounds(title, wanted.params.get("rounds", 0), quiet) as on_round,
+        extraction(quiet) as on_extract,
+        resumable(folder, quiet),
+    ):
+        run = train(
+            wanted, folder, resume=resume, command=command, on_round=on_round, on_extract=on_extract, fabric=fabric
+        )
     if quiet:
         return
     summary = run_summary(run)
@@ -107,10 +121,11 @@ def fit(
 def _default_folder(config: RunConfig) -> Path:
     """A name that tells runs apart: runs/cub-PS-gzsl-fold=1-pren-0."""
     setting = [config.setting] if config.setting != "zsl" else []
+    frozen = [f"frozen-{config.extractor.backbone}"] if config.extractor is not None else []
     chosen = [f"{key}={Path(str(value)).stem}" for key, value in sorted(config.options.items())]
     split = [config.split] if config.split else []
     seed = str(config.params.get("seed", 0))
-    return Path("runs") / "-".join([Path(config.data).stem, *split, *setting, *chosen, config.method, seed])
+    return Path("runs") / "-".join([Path(config.data).stem, *split, *setting, *frozen, *chosen, config.method, seed])
 
 
 def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:

@@ -16,6 +16,7 @@ class Kind(str, Enum):
 
     methods = "methods"
     datasets = "datasets"
+    backbones = "backbones"
 
 
 def list_names(
@@ -23,11 +24,15 @@ def list_names(
     pattern: Annotated[str, typer.Argument(metavar="[GLOB]", help="Only names that match, such as 'pren*'.")] = "*",
     json: Json = False,
 ) -> None:
-    """List methods or data sets."""
+    """List methods, data sets or backbones."""
     if kind is Kind.methods:
         from pren.methods.registry import list_methods
 
         rows = [(entry.name, entry.summary) for entry in list_methods(pattern)]
+    elif kind is Kind.backbones:
+        from pren.vision.backbones import describe_backbone, list_backbones
+
+        rows = [(name, describe_backbone(name)) for name in list_backbones(pattern)]
     else:
         from pren.data import DATASETS, list_datasets
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,17 @@ from pren.plain_yaml import parse_yaml
 if TYPE_CHECKING:
     from pren.runs.config import RunConfig
 
+
+class Accelerator(str, Enum):
+    """As Lightning Fabric names them."""
+
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+    mps = "mps"
+
+
+AcceleratorName = Annotated[Accelerator, typer.Option("--accelerator", help="Where to compute.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as 'pren fit' makes it.")]
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from pren.cli.output import safe, stderr
 
@@ -17,6 +25,9 @@ if TYPE_CHECKING:
     from pren.core.progressive import Round
     from pren.methods.base import Method
     from pren.runs.train import OnRound
+    from pren.vision.extraction import OnProgress
+
+SECONDS_BETWEEN_LINES = 10
 
 
 @contextmanager
@@ -46,6 +57,43 @@ def rounds(title: str, total: int, quiet: bool = False) -> Iterator[OnRound | No
             )
             console.print(f"  round {done.number:2d}/{total}   loss {done.loss:8.3f}   {what}")
             progress.update(task, completed=done.number + 1)
+
+        yield show
+
+
+@contextmanager
+def extraction(quiet: bool = False) -> Iterator[OnProgress | None]:
+    """Show how far an extraction is, how fast it goes and how long it will take.
+
+    Args:
+        quiet: Show nothing; of several processes, one speaks.
+
+    Yields:
+        What to call after every batch.
+    """
+    if quiet:
+        yield None
+        return
+    console = stderr()
+    columns = (
+        TextColumn("  extracting"),
+        BarColumn(24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("extracting", total=None, visible=False, rate="")
+        started = said = time.monotonic()
+
+        def show(done: int, fresh: int, total: int) -> None:
+            nonlocal said
+            now = time.monotonic()
+            rate = fresh / max(now - started, 1e-9)
+            progress.update(task, completed=done, total=total, visible=fresh > 0, rate=f"{rate:.0f} images/s")
+            if not console.is_terminal and now - said > SECONDS_BETWEEN_LINES:
+                said = now
+                console.print(f"  extracted {done}/{total}   {rate:.0f} images/s   {(total - done) / rate:.0f} s left")
 
         yield show
 

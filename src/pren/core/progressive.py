@@ -7,7 +7,8 @@ resuming stay outside.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,9 @@ from pren.inputs import Inputs
 from pren.processes import mean, over_chunks
 from pren.seeds import stream
 
+Augment = Callable[[Tensor, np.random.Generator], Tensor]  # changes the images of a batch at random
+CHUNK_PIXELS = 10_000_000  # at most how many numbers go through a backbone at once when it predicts
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -36,17 +40,19 @@ class Schedule:
         initial_batches: Batches on the seen classes alone, before the first round.
         batches: Batches in every round.
         batch_size: Images in a batch.
+        pieces: How many a batch is cut into, whose gradients are added up, where a whole one needs too much memory.
         per_class: N_pseudo.
         first_rounds: GZSL: how many rounds give pseudo-labels to unseen classes only. None: all of them (ZSL).
         gzsl_rule: GZSL: how seen and unseen classes are compared in later rounds.
         gamma: GZSL: taken off the scores of seen classes.
-        seed: For the order of the batches.
+        seed: For the order of the batches, and for what `augment` does to them.
     """
 
     rounds: int
     initial_batches: int
     batches: int
     batch_size: int
+    pieces: int
     per_class: int
     first_rounds: int | None
     gzsl_rule: GzslRule
@@ -81,6 +87,7 @@ def progressive_training(
     pool: Inputs,
     schedule: Schedule,
     last: Round | None = None,
+    augment: Augment | None = None,
 ) -> Iterator[Round]:
     """Run Algorithm 1.
 
@@ -94,6 +101,7 @@ def progressive_training(
         pool: The unlabelled images.
         schedule: Rounds, batches, pseudo-labels.
         last: The last round that was finished, to go on after it with the network and optimiser it left.
+        augment: What to do to the images of a batch before it is trained on.
 
     Yields:
         Each round when it is done.
@@ -102,21 +110,23 @@ def progressive_training(
     # Several processes with the same weights: a wrapper that averages gradients. Otherwise the network itself.
     model, optimizer = (trained, optimizer) if apart else fabric.setup(network, optimizer)
 
-    def train_on(pseudo: PseudoLabels, order: Iterator[NDArray[np.int64]]) -> float:
-        loss = _train(fabric, model, optimizer, train, labels, pool, pseudo, order, apart)
+    def train_on(pseudo: PseudoLabels, number: int) -> float:
+        count = schedule.batches if number else schedule.initial_batches
+        order = batches(len(train) + len(pseudo), schedule.batch_size, count, schedule.seed, number)
+        chance = stream(schedule.seed, "augmentation", number, fabric.global_rank)
+        inputs = _TrainingSet(train, labels, pool, pseudo, augment, chance, fabric.device)
+        loss = _train(fabric, model, optimizer, inputs, order, apart, schedule.pieces)
         if apart:
             hand_weights_round(fabric, network)
         return loss
 
     if last is None:
-        order = batches(len(train), schedule.batch_size, schedule.initial_batches, schedule.seed, 0)
-        loss = train_on(PseudoLabels.none(), order)
+        loss = train_on(PseudoLabels.none(), 0)
         last = Round(0, loss, PseudoLabels.none(), 0)
         yield last
     for number in range(last.number + 1, schedule.rounds + 1):
         pseudo = pseudo_labels(fabric, network, pool, schedule, number)
-        order = batches(len(train) + len(pseudo), schedule.batch_size, schedule.batches, schedule.seed, number)
-        loss = train_on(pseudo, order)
+        loss = train_on(pseudo, number)
         last = Round(number, loss, pseudo, pseudo.changed_since(last.pseudo))
         yield last
 
@@ -132,37 +142,58 @@ def batches(images: int, size: int, count: int, seed: int, number: int) -> Itera
         waiting = waiting[size:]
 
 
+@dataclass(frozen=True, eq=False)
+class _TrainingSet:
+    """D_s ∪ D_pseudo of one round."""
+
+    train: Inputs
+    labels: NDArray[np.int64]
+    pool: Inputs
+    pseudo: PseudoLabels
+    augment: Augment | None
+    chance: np.random.Generator
+    device: torch.device
+
+    def __getitem__(self, places: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Inputs and their classes, on the device."""
+        ours, theirs = places[places < len(self.train)], places[places >= len(self.train)] - len(self.train)
+        x = torch.cat([self.train[ours], self.pool[self.pseudo.images[theirs]]]).to(self.device)
+        y = torch.from_numpy(np.concatenate([self.labels[ours], self.pseudo.labels[theirs]])).to(self.device)
+        return (x if self.augment is None else self.augment(x, self.chance)), y
+
+
 def _train(
     fabric: Fabric,
     model: nn.Module,
     optimizer: Optimizer,
-    train: Inputs,
-    labels: NDArray[np.int64],
-    pool: Inputs,
-    pseudo: PseudoLabels,
+    inputs: _TrainingSet,
     order: Iterator[NDArray[np.int64]],
     apart: bool,
+    pieces: int,
 ) -> float:
     """Train on D_s ∪ D_pseudo, one step per batch, and return the mean loss of all heads.
 
     Of several processes, each trains on its part of a batch, or heads of its own on all of it.
     """
     model.train()
-    targets = np.concatenate([labels, pseudo.labels])
+    averaged = fabric.world_size > 1 and not apart
     losses = []
     for whole in order:
-        batch = whole if apart else whole[fabric.global_rank :: fabric.world_size]
-        ours, theirs = batch[batch < len(train)], batch[batch >= len(train)]
-        parts = [train[ours], pool[pseudo.images[theirs - len(train)]]]
-        y = torch.from_numpy(targets[np.concatenate([ours, theirs])])
+        batch = whole[fabric.global_rank :: fabric.world_size] if averaged else whole
+        parts = np.array_split(batch, min(pieces, len(batch)))
         optimizer.zero_grad()
-        loss = model(torch.cat(parts).to(fabric.device), y.to(fabric.device))
-        if not apart:
-            # Gradients are averaged over the processes; one with a larger part of the batch counts for more.
-            loss = loss * (len(batch) * fabric.world_size / len(whole))
-        fabric.backward(loss)
+        loss = torch.zeros((), device=fabric.device)
+        for part in parts:
+            # Averaging can wait for the last piece.
+            waiting = averaged and part is not parts[-1]
+            with fabric.no_backward_sync(model) if waiting else nullcontext():  # type: ignore[arg-type]
+                # Gradients are averaged over the processes; one with a larger part of the batch counts for more.
+                weight = len(part) * (fabric.world_size if averaged else 1) / len(whole)
+                piece = model(*inputs[part]) * weight
+                fabric.backward(piece)
+            loss += piece.detach()
         optimizer.step()
-        losses.append(loss.detach())
+        losses.append(loss)
     if not losses:
         return float("nan")
     local = float(torch.stack(losses).mean())
@@ -205,4 +236,7 @@ def predict(
             return zsl_scores(network.ensemble, raw)
         return gzsl_scores(network.ensemble, raw, rule, gamma)
 
-    return over_chunks(fabric, inputs, chunk_size(network.ensemble), score)
+    most = (
+        CHUNK_PIXELS // math.prod(inputs.sample_shape) if len(inputs.sample_shape) > 1 else chunk_size(network.ensemble)
+    )
+    return over_chunks(fabric, inputs, max(1, min(most, chunk_size(network.ensemble))), score)

@@ -34,7 +34,9 @@ def width(inputs: Inputs, method: str) -> int:
     """
     d = int(np.prod(inputs.sample_shape))
     if d > MOST_FEATURES:
-        raise PrenError(f"{method} solves for {d} inputs at once, which is too many: extract features first.")
+        raise PrenError(
+            f"{method} solves for {d} inputs at once, which is too many: extract features first (--frozen)."
+        )
     return d
 
 

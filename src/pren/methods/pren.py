@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 from torch import Tensor, nn
 
-from pren.core.division import State, own_heads, own_state, trains_heads_apart, whole_state
+from pren.core.division import own_heads, own_state, trains_heads_apart, whole_state
 from pren.core.ensemble import Ensemble, Network
 from pren.core.progressive import Round, Schedule, predict, progressive_training
 from pren.core.projection import (
@@ -29,10 +31,15 @@ from pren.core.voting import CHUNK_IMAGES, GzslRule
 from pren.errors import PrenError
 from pren.inputs import ArrayInputs, Inputs
 from pren.methods.base import Method
+from pren.methods.pren_state import check_ensemble, read_training_state, training_state
 from pren.problem import Problem
 from pren.processes import over_chunks, share_weights, single_process
 from pren.seeds import stream
-from pren.vision.backbones import create_backbone
+from pren.vision.augmentation import Augmentation, augment
+from pren.vision.backbones import DEFAULT, check_takes, create_backbone, give_weights, preprocessing_of
+from pren.vision.images import ImageFiles
+from pren.vision.preprocessing import Geometry, Preprocessing
+from pren.vision.timm_backbone import Precision
 
 MOST = 10**9 - 1  # more than any machine can do; NumPy gives up somewhere beyond, and so do the names of checkpoints
 Positive = Annotated[int, Field(ge=1, le=MOST)]
@@ -72,13 +79,21 @@ class PrEN(Method):
         gzsl_rule: How seen and unseen classes are compared; see `pren.core.voting.gzsl_scores`.
         gamma: GZSL: taken off the scores of seen classes.
         first_rounds: GZSL: rounds in which only unseen classes get pseudo-labels.
-        backbone: Which network the images go through; None takes the problem's own.
+        backbone: Which network the images go through; None takes the problem's own, or ResNet-34 for image files.
+        weights: What it starts from: None for trained weights, the path of a file, or "random".
+        geometry: How image files are brought to its size: the "whole" image as in the paper, or as "timm" does.
         frozen: Whether the backbone stays as it is.
+        augmentation: What is done to images while training: "none" as in the paper, "flip", or "flip-crop".
+        precision: What the backbone computes in: "float32", or "bfloat16" where the device has it (weights stay
+            float32).
+        train_statistics: Whether the backbone's BatchNorm goes by each batch and learns from it.
+        pieces: How many pieces a batch goes through the network in, to need less memory; gradients are added up.
         seed: For subsets, projections, initial weights and batches.
 
     Attributes:
         network_: Backbone and heads; classes in the order of their names.
         backbone_: The backbone that was used.
+        preprocessing_: What image files are brought to; None where inputs are arrays.
     """
 
     name: ClassVar[str] = "pren"
@@ -105,7 +120,13 @@ class PrEN(Method):
         gamma: float = 0.0,
         first_rounds: NotNegative = 5,
         backbone: str | None = None,
+        weights: str | None = None,
+        geometry: Geometry = "whole",
         frozen: bool = False,
+        augmentation: Augmentation = "none",
+        precision: Precision = "float32",
+        train_statistics: bool = True,
+        pieces: Positive = 1,
         seed: Seed = 0,
     ) -> None:
         self.heads = heads
@@ -127,20 +148,28 @@ class PrEN(Method):
         self.gamma = gamma
         self.first_rounds = first_rounds
         self.backbone = backbone
+        self.weights = weights
+        self.geometry = geometry
         self.frozen = frozen
+        self.augmentation = augmentation
+        self.precision = precision
+        self.train_statistics = train_statistics
+        self.pieces = pieces
         self.seed = seed
 
     def fit_rounds(
         self, problem: Problem, state: dict[str, Tensor] | None = None, fabric: Fabric | None = None
     ) -> Iterator[Round]:
         """Run Algorithm 1, round by round; see `Method.fit_rounds`."""
+        problem = self._prepared(problem)
         self._begin(problem, fresh=state is None)
         fabric = fabric or single_process()
         self.check_processes(fabric.world_size)
         if not hasattr(self, "network_"):  # with a state: the first of several processes alone has read the model
-            self.backbone_ = self.backbone or problem.backbone
             self.network_ = self._build(self._label_embeddings())
+            give_weights(self.network_.backbone, self.backbone_, self.weights)
         network, train, pool = self.network_.to(fabric.device), problem.train, problem.pool
+        check_takes(network.backbone, self.backbone_, self.sample_shape_)
         share_weights(fabric, network)
         if self.frozen and len(self.sample_shape_) > 1:
             # Images never change, and neither do their features: take them once and train on them.
@@ -151,15 +180,32 @@ class PrEN(Method):
         optimizer = self._adam(trained)
         last = None
         if state is not None:
-            last, adam = self._read_training_state(state, self._adam(network))
+            last, adam = read_training_state(
+                state, self._adam(network), self.rounds, self.initial_batches > 0, self.batches > 0
+            )
             adam = own_state(fabric, network, adam) if apart else adam
             optimizer.load_state_dict({**optimizer.state_dict(), "state": adam})
         labels = np.argsort(self._order())[problem.labels]
         schedule = self._schedule(problem)
-        for done in progressive_training(fabric, network, trained, optimizer, train, labels, pool, schedule, last):
+        change = None if self.augmentation == "none" else partial(augment, kind=self.augmentation)
+        if change is not None and len(train.sample_shape) == 1:
+            raise PrenError(f"augmentation={self.augmentation} changes images, but it is features that are trained on.")
+        for done in progressive_training(
+            fabric, network, trained, optimizer, train, labels, pool, schedule, last, change
+        ):
             self._round = done
             self._adam_state = whole_state(fabric, network, optimizer) if apart else optimizer.state_dict()["state"]
             yield Round(done.number, done.loss, self._named(done.pseudo), done.changed)
+
+    def _prepared(self, problem: Problem) -> Problem:
+        """The problem with its image files, if it has any, as the backbone wants them."""
+        train, pool = problem.train, problem.pool
+        self.backbone_, self.preprocessing_ = self.backbone or problem.backbone, None
+        if isinstance(train, ImageFiles) and isinstance(pool, ImageFiles):
+            self.backbone_ = self.backbone_ or DEFAULT
+            self.preprocessing_ = preprocessing_of(self.backbone_, self.weights, self.geometry)
+            train, pool = train.prepared(self.preprocessing_), pool.prepared(self.preprocessing_)
+        return replace(problem, train=train, pool=pool)
 
     def check_processes(self, processes: int) -> None:
         """Every process takes part in every batch."""
@@ -168,44 +214,7 @@ class PrEN(Method):
 
     def training_state(self) -> dict[str, Tensor]:
         """Adam's state and the last round; the weights are the model's."""
-        done = self._round
-        state = {
-            f"adam.{index}.{key}": value for index, entry in self._adam_state.items() for key, value in entry.items()
-        }
-        state["round.number"] = torch.tensor(done.number)
-        state["round.loss"] = torch.tensor(done.loss, dtype=torch.float64)
-        state["round.images"] = torch.from_numpy(done.pseudo.images)
-        state["round.labels"] = torch.from_numpy(done.pseudo.labels)
-        state["round.changed"] = torch.tensor(done.changed)
-        return state
-
-    def _read_training_state(self, state: dict[str, Tensor], adam: torch.optim.Adam) -> tuple[Round, State]:
-        """The round and Adam's state that `training_state` returned, checked against an optimiser of all weights."""
-        parameters = [parameter for group in adam.param_groups for parameter in group["params"]]
-        try:
-            number = int(state["round.number"])
-            if not 0 <= number <= self.rounds:
-                raise ValueError(f"there is no round {number}")
-            stepped = self.initial_batches > 0 or (number > 0 and self.batches > 0)
-            entries: State = {}
-            for index, parameter in enumerate(parameters if stepped else []):
-                shapes = {"step": torch.Size(), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
-                entries[index] = {name: state[f"adam.{index}.{name}"] for name in shapes}
-                if any(entries[index][name].shape != shape for name, shape in shapes.items()):
-                    raise ValueError("Adam's state is not of the weights' shapes")
-                if any(value.dtype != torch.float32 for value in entries[index].values()):
-                    raise ValueError("Adam's state is not of the weights' type")
-            images, labels = state["round.images"], state["round.labels"]
-            if images.shape != labels.shape or images.ndim != 1:
-                raise ValueError("not every pseudo-label has an image")
-            if images.dtype != torch.int64 or labels.dtype != torch.int64:
-                raise ValueError("pseudo-labels are not whole numbers")
-            pseudo = PseudoLabels(images.numpy(), labels.numpy())
-            changed = int(state["round.changed"])
-            last = Round(number, float(state["round.loss"]), pseudo, changed)
-        except (KeyError, ValueError, TypeError, OverflowError, RuntimeError) as error:
-            raise PrenError(f"The state of training is damaged or belongs to another model: {error}") from error
-        return last, entries
+        return training_state(self._round, self._adam_state)
 
     def _schedule(self, problem: Problem) -> Schedule:
         images_per_class = len(problem.train) / int(problem.classes.seen.sum())
@@ -214,6 +223,7 @@ class PrEN(Method):
             initial_batches=self.initial_batches,
             batches=self.batches,
             batch_size=self.batch_size,
+            pieces=self.pieces,
             per_class=per_class(images_per_class, self.rho, self.n_max),
             first_rounds=None if problem.setting == "zsl" else self.first_rounds,
             gzsl_rule=self.gzsl_rule,
@@ -229,30 +239,17 @@ class PrEN(Method):
         return by_name[:, np.argsort(self._order())]
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        return self.network_.state_dict(), {"backbone": self.backbone_}
+        preprocessing = None if self.preprocessing_ is None else self.preprocessing_.model_dump(mode="json")
+        return self.network_.state_dict(), {"backbone": self.backbone_, "preprocessing": preprocessing}
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        backbone, vectors, subsets = facts["backbone"], tensors["ensemble.embeddings"], tensors["ensemble.subsets"]
-        widths = [tensors[f"ensemble.layers.{layer}.bias"].shape[-1] for layer in range(len(self.hidden))]
-        if not (backbone is None or isinstance(backbone, str)) or widths != list(self.hidden):
-            raise ValueError("backbone or hidden layers are not those of the weights")
-        heads, classes = subsets.shape
-        if subsets.dtype != torch.bool or vectors.dtype != torch.float32 or classes != len(self.classes_):
-            raise ValueError("label embeddings or subsets are of the wrong kind")
-        if vectors.shape != (heads, vectors.shape[1], classes):
-            raise ValueError(f"label embeddings cannot be of shape {tuple(vectors.shape)}")
-        if not torch.equal(subsets.any(dim=0), torch.from_numpy(self.classes_.unseen[self._order()])):
-            raise ValueError("the heads do not vote on the unseen classes")
-        # Before anything is built: numbers in the facts must not make us ask for more memory than the file itself is.
-        if self.sample_shape_[0] > sum(tensor.numel() for tensor in tensors.values()):
-            raise ValueError(f"inputs cannot be of shape {self.sample_shape_}")
-        before = None if len(self.sample_shape_) > 1 else self.sample_shape_[0]
-        for layer, width in enumerate([*self.hidden, vectors.shape[1]]):
-            weight = tensors[f"ensemble.layers.{layer}.weight"]
-            if weight.shape != (heads, weight.shape[1] if before is None else before, width):
-                raise ValueError(f"weights of layer {layer} cannot be of shape {tuple(weight.shape)}")
-            before = width
+        backbone, known = facts["backbone"], facts.get("preprocessing")
+        if not (backbone is None or isinstance(backbone, str)):
+            raise ValueError("the backbone has no name")
+        check_ensemble(tensors, self.hidden, self.sample_shape_, torch.from_numpy(self.classes_.unseen[self._order()]))
         self.backbone_ = backbone
+        self.preprocessing_ = None if known is None else Preprocessing.model_validate(known)
+        vectors, subsets = tensors["ensemble.embeddings"], tensors["ensemble.subsets"]
         network = self._build(LabelEmbeddings(vectors.double().numpy(), subsets.numpy()))
         for name, empty in network.state_dict().items():
             if tensors[name].dtype != empty.dtype:
@@ -272,7 +269,9 @@ class PrEN(Method):
         return project(signatures, seen, subsets, h, self.completion, self.seed)
 
     def _build(self, labels: LabelEmbeddings) -> Network:
-        backbone, features = create_backbone(self.backbone_, self.sample_shape_, self.seed)
+        backbone, features = create_backbone(
+            self.backbone_, self.sample_shape_, self.seed, self.precision, self.train_statistics
+        )
         ensemble = Ensemble(features, self.hidden, labels, self.output_relu, stream(self.seed, "weights"))
         return Network(backbone, ensemble)
 

@@ -19,6 +19,8 @@ from pren.methods.registry import create, get_entry
 from pren.plain_yaml import parse_yaml
 from pren.problem import Answers, Problem
 from pren.runs.manifest import FORMAT, check_format
+from pren.vision.extraction import Extractor
+from pren.vision.weights import RANDOM
 
 MOST_BYTES = 1 << 20
 
@@ -33,6 +35,9 @@ class RunConfig(BaseModel):
         split: Which of its splits; None for its default.
         setting: "zsl" or "gzsl".
         options: What the data set alone understands, such as a validation fold.
+        extractor: The frozen backbone that turns photographs into the features that the method is given; None if it is
+            given the data as they are.
+        cache: Where those features are kept; None for the usual place.
         method: A registered name.
         params: The method's parameters; what is left out is as the data set recommends or the method defaults.
         record: What a finished run notes about itself (versions, hashes, command); not an input.
@@ -46,6 +51,8 @@ class RunConfig(BaseModel):
     split: str | None = None
     setting: Literal["zsl", "gzsl"] = "zsl"
     options: dict[str, Any] = {}
+    extractor: Extractor | None = None
+    cache: str | None = None
     method: str = "pren"
     params: dict[str, Any] = {}
     record: dict[str, Any] = {}
@@ -67,16 +74,31 @@ class RunConfig(BaseModel):
 
         The record's id is that of all runs with these settings on these data, wherever and whenever.
         """
-        what = {**self.model_dump(mode="json", exclude={"data", "root", "record"}), "hashes": record.get("hashes")}
+        apart = {"data", "root", "cache", "record"}
+        what = {**self.model_dump(mode="json", exclude=apart), "hashes": record.get("hashes")}
         what["options"] |= self._file_names()
-        if not what["options"]:
-            del what["options"]  # so that runs from before there were options keep their id
+        for key in ("options", "extractor"):
+            if not what[key]:
+                del what[key]  # so that runs from before there were any keep their id
         identity = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
         data = str(Path(self.data).absolute()) if self.is_file() else self.data
-        root = None if self.root is None else str(Path(self.root).absolute())
+        root, cache = (None if path is None else str(Path(path).absolute()) for path in (self.root, self.cache))
+        params, extractor = dict(self.params), self.extractor
+        if _is_path(params.get("weights")):
+            params["weights"] = str(Path(params["weights"]).absolute())
+        if extractor is not None and _is_path(extractor.weights):
+            extractor = extractor.model_copy(update={"weights": str(Path(str(extractor.weights)).absolute())})
         options = {**self.options, **{key: str(Path(path).absolute()) for key, path in self._paths().items()}}
         return self.model_copy(
-            update={"data": data, "root": root, "options": options, "record": {"id": identity, **record}}
+            update={
+                "data": data,
+                "root": root,
+                "options": options,
+                "extractor": extractor,
+                "cache": cache,
+                "params": params,
+                "record": {"id": identity, **record},
+            }
         )
 
     def load_data(self) -> tuple[Problem, Answers | None]:
@@ -104,7 +126,7 @@ class RunConfig(BaseModel):
 
         Not where the data are: they may have moved, and their hashes tell whether they are the same.
         """
-        aside = {"record", "root"} | ({"data"} if self.is_file() and other.is_file() else set())
+        aside = {"record", "root", "cache"} | ({"data"} if self.is_file() and other.is_file() else set())
         ours, theirs = self.model_dump(exclude=aside), other.model_dump(exclude=aside)
         for config, content in ((self, ours), (other, theirs)):
             content["options"] |= config._file_names()
@@ -116,6 +138,10 @@ class RunConfig(BaseModel):
     def to_yaml(self) -> str:
         """As text that `parse_config` takes after `parse_yaml`."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def _is_path(weights: object) -> bool:
+    return isinstance(weights, str) and weights != RANDOM
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

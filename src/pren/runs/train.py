@@ -28,6 +28,8 @@ from pren.runs.checkpoint import HISTORY, Checkpoint
 from pren.runs.config import RunConfig
 from pren.runs.folder import RunFolder
 from pren.version import __version__
+from pren.vision.extraction import OnProgress
+from pren.vision.photographs import freeze, has_photographs, leave_out_unreadable
 
 OnRound = Callable[[Round, Method], None]
 
@@ -39,6 +41,7 @@ def train(
     resume: bool = False,
     command: str = "",
     on_round: OnRound | None = None,
+    on_extract: OnProgress | None = None,
     fabric: Fabric | None = None,
 ) -> RunFolder:
     """Run a configuration, or go on with what an interrupted one left.
@@ -51,6 +54,7 @@ def train(
         resume: Go on after the last finished round.
         command: How the run was started, for the record.
         on_round: Called after every round, when it is saved.
+        on_extract: Called as features are extracted, if they are.
         fabric: Where to compute, launched; None for one process on the best device there is.
 
     Raises:
@@ -62,7 +66,8 @@ def train(
             config = config.resolved()
             method = config.create_method()
             method.check_processes(fabric.world_size)
-            problem, answers = config.load_data()
+        problem, answers = load_problem(config, fabric, on_extract)
+        with together(fabric):
             if answers is not None:
                 check_answers(answers, problem.classes, problem.setting)  # not after hours of training
             hashes = problem.fingerprint()
@@ -87,6 +92,19 @@ def train(
                     if folder is not None:
                         finish(folder, problem, answers)
     return folder or RunFolder(out)
+
+
+def load_problem(
+    config: RunConfig, fabric: Fabric, on_extract: OnProgress | None = None
+) -> tuple[Problem, Answers | None]:
+    """The data of a run as its method is given them: photographs that can be read, or features of them."""
+    with together(fabric):
+        problem, answers = config.load_data()
+        if config.extractor is None and has_photographs(problem):
+            problem, answers = leave_out_unreadable(problem, answers)
+    if config.extractor is None:
+        return problem, answers
+    return freeze(problem, answers, config.extractor, fabric, config.cache, on_progress=on_extract)
 
 
 def _fit(fabric: Fabric, folder: RunFolder | None, method: Method, problem: Problem, on_round: OnRound | None) -> None:
@@ -135,7 +153,7 @@ def evaluate_run(folder: RunFolder) -> dict[str, Any]:
         PrenError: If there are no answers, or the data is not what the run was fitted on.
     """
     config = folder.config()
-    problem, answers = config.load_data()
+    problem, answers = load_problem(config, single_process())
     if answers is None:
         raise PrenError(f"The data of {folder.path} has no answers, so there is nothing to evaluate against.")
     _check_hashes(folder, config, problem.fingerprint())
@@ -182,7 +200,7 @@ def _check_same_data(fabric: Fabric, hashes: dict[str, str]) -> None:
 
 
 def _surroundings(command: str, fabric: Fabric) -> dict[str, Any]:
-    packages = ("torch", "numpy", "scipy", "scikit-learn", "lightning-fabric", "safetensors")
+    packages = ("torch", "timm", "pillow", "numpy", "scipy", "scikit-learn", "lightning-fabric", "safetensors")
     return {
         "command": command,
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),

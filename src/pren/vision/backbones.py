@@ -11,7 +11,7 @@ from torch import nn
 
 from pren.errors import PrenError
 from pren.seeds import stream
-from pren.vision.preprocessing import Geometry, Preprocessing
+from pren.vision.preprocessing import Geometry, Preprocessing, plain
 from pren.vision.small_cnn import MIN_SIDE, SmallCNN
 from pren.vision.timm_backbone import Precision, TimmBackbone
 from pren.vision.torchvision_operators import import_timm
@@ -19,12 +19,22 @@ from pren.vision.weights import PACKAGES, load_weights, source_of
 
 SMALL_CNN = "small-cnn"
 DEFAULT = "resnet34"  # the paper's
+SMALL = (3, 64, 64)  # what image files are brought to where the backbone takes any size
 
 
 def list_backbones(pattern: str = "*") -> list[str]:
     """Return the names that match a pattern such as ``"resnet*"``, sorted: our own, and timm's with trained weights."""
     names = {SMALL_CNN, *PACKAGES, *import_timm().list_models(pretrained=True)}
     return sorted(name for name in names if fnmatchcase(name, pattern))
+
+
+def describe_backbone(name: str) -> str:
+    """One line for people: the size of its images, and where its weights come from."""
+    if name == SMALL_CNN:
+        return "three convolutions for small images, trained from scratch"
+    size = _config(name)["input_size"]
+    source = "installed with pren[offline]" if source_of(name, None) == "package" else "weights from the hub"
+    return f"{size[1]} x {size[2]} pixels, {source}"
 
 
 def create_backbone(
@@ -78,7 +88,7 @@ def create_backbone(
 
 
 def preprocessing_of(name: str, weights: str | None = None, geometry: Geometry = "whole") -> Preprocessing:
-    """What a backbone of timm's wants to see: its own size, interpolation and normalisation.
+    """What image files are brought to for a backbone: its own size, interpolation and normalisation.
 
     Args:
         name: The backbone.
@@ -87,7 +97,7 @@ def preprocessing_of(name: str, weights: str | None = None, geometry: Geometry =
     """
     _check_name(name)
     if name == SMALL_CNN:
-        raise PrenError(f"{SMALL_CNN} is for small images of one size: give them as arrays, or choose {DEFAULT}.")
+        return plain(SMALL)
     config = _config(name)
     mean, std = tuple(config["mean"]), tuple(config["std"])
     if source_of(name, weights) == "package":

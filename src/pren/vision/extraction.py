@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from pren.errors import PrenError
 from pren.processes import together
-from pren.vision.backbones import DEFAULT, check_takes, create_backbone, give_weights, preprocessing_of
+from pren.vision.backbones import DEFAULT, SMALL_CNN, check_takes, create_backbone, give_weights, preprocessing_of
 from pren.vision.cache import FeatureCache
 from pren.vision.decoding import without_warnings
 from pren.vision.images import ImageFiles
@@ -29,6 +30,7 @@ from pren.vision.weights import weights_digest
 log = logging.getLogger(__name__)
 
 BATCH = 64
+WORKERS = max(1, min(8, (os.cpu_count() or 1) // 2))  # decoding takes a small share of the time on a CPU
 VERSION = 1  # of what happens between a file and its features; another one means another cache
 OnProgress = Callable[[int, int, int], None]  # files done, of them extracted anew, files in all
 
@@ -73,6 +75,8 @@ class FrozenBackbone:
             PrenError: If there is no such backbone, or its weights cannot be had.
         """
         name, weights = extractor.backbone, extractor.weights
+        if name == SMALL_CNN:
+            raise PrenError(f"{name} has no trained weights to freeze: choose another backbone, such as {DEFAULT}.")
         preprocessing = preprocessing_of(name, weights, extractor.geometry)
         network, width = create_backbone(name, preprocessing.sample_shape, seed=0)
         give_weights(network, name, weights)
@@ -115,7 +119,7 @@ def extract(
     frozen: FrozenBackbone,
     cache: FeatureCache,
     fabric: Fabric,
-    workers: int = 1,
+    workers: int = WORKERS,
     strict: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Extracted:

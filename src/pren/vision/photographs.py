@@ -18,7 +18,7 @@ from pren.inputs import Inputs
 from pren.problem import Answers, Problem
 from pren.vision.cache import CachedFeatures, FeatureCache, cache_folder
 from pren.vision.decoding import without_warnings
-from pren.vision.extraction import Extracted, Extractor, FrozenBackbone, OnProgress, extract
+from pren.vision.extraction import WORKERS, Extracted, Extractor, FrozenBackbone, OnProgress, extract
 from pren.vision.images import THREADS, ImageFiles
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ def freeze(
     extractor: Extractor,
     fabric: Fabric,
     cache: str | Path | None = None,
-    workers: int = 1,
+    workers: int = WORKERS,
     on_progress: OnProgress | None = None,
 ) -> tuple[Problem, Answers | None]:
     """Turn a problem of photographs into one of features, from a frozen backbone and through its cache.

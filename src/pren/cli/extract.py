@@ -1,0 +1,108 @@
+"""``pren extract``: the features of photographs, once and for all."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pren.cli import options
+from pren.cli.launch import Processes, is_worker, join, run_workers, started_by_torchrun
+from pren.cli.options import Json
+from pren.cli.output import print_json, safe, show_log, stdout
+from pren.cli.progress import extraction
+from pren.cli.vision import BackboneName, GeometryName, WeightsFile, chosen, wants_images
+
+if TYPE_CHECKING:
+    from pren.vision.images import ImageFiles
+
+
+def extract(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A registered name, or a folder with images.")],
+    backbone: BackboneName = None,
+    weights: WeightsFile = None,
+    geometry: GeometryName = None,
+    root: Annotated[
+        str | None, typer.Option(help="The folder of a data set that is not embedded; $PREN_DATA by default.")
+    ] = None,
+    data_assignments: Annotated[
+        list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="Any option of the data set; repeatable.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where to keep them; $PREN_CACHE or ~/.cache/pren by default.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=0, help="Processes that read and decode; as many as suit by default.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first file that cannot be read.")] = False,
+    devices: Annotated[int, typer.Option(min=1, help="Processes, each on a device of its own, share the files.")] = 1,
+    accelerator: options.AcceleratorName = options.Accelerator.auto,
+    json: Json = False,
+) -> None:
+    """Turn photographs into features with a frozen backbone; 'pren fit DATA --backbone NAME --frozen' uses them."""
+    show_log()
+    data_options = options.parse_assignments(data_assignments or [], "--option", "images=DIR")
+    processes = started_by_torchrun() or Processes(devices)
+    if processes.several and not is_worker() and not started_by_torchrun():
+        raise typer.Exit(run_workers(processes))
+
+    from pren.vision.cache import FeatureCache, cache_folder
+    from pren.vision.extraction import WORKERS, Extractor, FrozenBackbone
+    from pren.vision.extraction import extract as extract_files
+
+    if wants_images(data, data_options):
+        data_options["images"] = True
+    parts = _files(data, root, data_options)
+    frozen = FrozenBackbone.load(Extractor.model_validate(chosen(backbone, weights, geometry)))
+    cache = FeatureCache(cache_folder(out), frozen.facts, frozen.width)
+    fabric = join(processes, accelerator.value)
+    started, fresh = time.perf_counter(), 0
+    problems: list[str] = []
+    with extraction(not fabric.is_global_zero) as on_progress:
+        for files in parts:
+            done = extract_files(
+                files, frozen, cache, fabric, WORKERS if workers is None else workers, strict, on_progress
+            )
+            fresh += done.fresh
+            problems += [reason for _, reason in done.problems]
+    if not fabric.is_global_zero:
+        return
+    images, seconds = sum(map(len, parts)), time.perf_counter() - started
+    if json:
+        print_json(
+            {
+                "images": images,
+                "extracted": fresh,
+                "seconds": round(seconds, 3),
+                "width": frozen.width,
+                "folder": str(cache.folder),
+                "problems": problems,
+                "facts": frozen.facts,
+            }
+        )
+        return
+    console = stdout()
+    rate = f", {fresh / seconds:.0f} images/s" if fresh else ""
+    console.print(f"{images} images, {fresh} of them extracted now ({seconds:.0f} s{rate}).", soft_wrap=True)
+    console.print(f"Their features ({frozen.width} each) are in {safe(str(cache.folder))}.", soft_wrap=True)
+    if problems:
+        console.print(f"{len(problems)} files cannot be read, and will be left out:")
+        for reason in problems:
+            console.print(f"  {safe(reason)}", soft_wrap=True)
+
+
+def _files(data: str, root: str | None, data_options: dict[str, Any]) -> list[ImageFiles]:
+    """The photographs of a data set, or of any folder."""
+    from pren.data import DATASETS, load
+    from pren.data.folder import SIGNATURES_FILE
+    from pren.errors import PrenError
+    from pren.vision.images import ImageFiles, ImageFolder
+
+    if data not in DATASETS and Path(data).is_dir() and not (Path(data) / SIGNATURES_FILE).exists():
+        return [ImageFolder(data)]
+    problem, _ = load(data, root=root, **data_options)
+    if not isinstance(problem.train, ImageFiles) or not isinstance(problem.pool, ImageFiles):
+        raise PrenError(f"{data} has no photographs to extract features from.")
+    return [problem.train, problem.pool]
