@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "processes": {"errors", "inputs"},
     "problem": {"errors", "inputs"},
     "core": {"errors", "seeds", "inputs", "processes", "problem"},
-    "vision": {"errors", "seeds", "inputs", "problem", "core"},
+    "vision": {"errors", "files", "seeds", "inputs", "processes", "problem", "core"},
     "data": {"errors", "files", "seeds", "inputs", "problem", "core", "vision"},
     "methods": {"errors", "files", "seeds", "inputs", "processes", "problem", "core", "vision", "version"},
     "evaluation": {"errors", "inputs", "problem"},

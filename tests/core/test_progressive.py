@@ -16,7 +16,8 @@ from pren.core.progressive import Schedule, batches, predict, progressive_traini
 from pren.core.pseudo import PseudoLabels, select
 from pren.inputs import ArrayInputs
 from pren.methods.pren import PrEN
-from pren.vision.backbones import BACKBONES, create_backbone
+from pren.vision import backbones
+from pren.vision.backbones import create_backbone
 
 N_TRAIN, N_POOL = 12, 20
 SUBSETS = [[0, 0, 1, 1, 0], [0, 0, 0, 1, 1], [0, 0, 1, 0, 1]]  # two seen classes, three unseen ones
@@ -27,6 +28,7 @@ ZSL = Schedule(
     initial_batches=4,
     batches=5,
     batch_size=6,
+    pieces=1,
     per_class=2,
     first_rounds=None,
     gzsl_rule="probability",
@@ -387,9 +389,9 @@ def test_a_frozen_backbone_is_in_evaluation_mode(make_problem, monkeypatch):
         def forward(self, images):
             return self.dropout(images.flatten(1))
 
-    monkeypatch.setitem(BACKBONES, "forgetful", Forgetful)
+    monkeypatch.setattr(backbones, "SmallCNN", Forgetful)
     problem = make_problem(shape=(1, 4, 4))
-    model = fit(problem, frozen=True, backbone="forgetful")
+    model = fit(problem, frozen=True, backbone="small-cnn")
     train, pool = (ArrayInputs(x[np.arange(len(x))].flatten(1).numpy()) for x in (problem.train, problem.pool))
     on_features = fit(replace(problem, train=train, pool=pool, backbone=None))
     assert np.allclose(model.scores(problem.pool), on_features.scores(pool), atol=1e-5)
@@ -397,12 +399,13 @@ def test_a_frozen_backbone_is_in_evaluation_mode(make_problem, monkeypatch):
 
 @pytest.mark.parametrize("setting", ["zsl", "gzsl"])
 def test_pren_fills_in_the_schedule(make_problem, setting):
-    model = PrEN(**TINY, rho=0.5, n_max=20, gzsl_rule="probability", gamma=0.3, first_rounds=7, seed=9)
+    model = PrEN(**TINY, rho=0.5, n_max=20, gzsl_rule="probability", gamma=0.3, first_rounds=7, pieces=4, seed=9)
     assert model._schedule(make_problem(n_seen=4, per_class=6, setting=setting)) == Schedule(
         rounds=1,
         initial_batches=2,
         batches=2,
         batch_size=8,
+        pieces=4,
         per_class=3,
         first_rounds=None if setting == "zsl" else 7,
         gzsl_rule="probability",
