@@ -240,7 +240,7 @@ class TestNames:
         problem, _ = photos(root(below=below))
         assert problem.train.path(0) == root(below=below) / below / NAMES[numbers(problem.train)[0]]
 
-    @pytest.mark.parametrize("wrong", ["/BS/x/../../secret.jpg", "..\\secret.jpg", "", "/", "."])
+    @pytest.mark.parametrize("wrong", ["/BS/x/../../secret.jpg", "..\\secret.jpg", "", "/", ".", "a/" * 65])
     def test_paths_that_lead_elsewhere(self, root, wrong):
         names = cell([wrong or " ", *ORDER["image_files"].ravel()[1:]])
         with pytest.raises(PrenError, match=r"res101\.mat: image_files lists .* not a path below a folder of images"):

@@ -23,6 +23,8 @@ from pren.errors import PrenError
 from pren.vision.images import ImageFiles, list_images
 
 SHOWN = 3  # missing files that a message names
+MOST_PARTS = 64  # of a path: nobody's disk is deeper, and every depth is tried
+MOST_SHOWN = 200  # characters of a path in a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,18 +120,13 @@ def names_below(paths: Sequence[str], there: set[str]) -> list[str]:
     """The images' names below a folder: their paths without the first parts that all share, as many as fit it best.
 
     Args:
-        paths: Paths on somebody's disk. Their depth may differ, as SUN's does.
+        paths: At least one path on somebody's disk. Their depth may differ, as SUN's does.
         there: The names of the files that are in the folder.
 
     Raises:
-        PrenError: If there are none, a path climbs (`..`), or two are the same.
+        PrenError: If two are the same.
     """
-    if not paths:
-        raise PrenError("image_files lists no images.")
     parts = [_parts(path) for path in paths]
-    for path, steps in zip(paths, parts, strict=True):
-        if ".." in steps or not steps:
-            raise PrenError(f"image_files lists {path!r}, which is not a path below a folder of images.")
     levels = zip(*(steps[:-1] for steps in parts), strict=False)  # as many as the shortest path has
     shared = sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, levels))
     ways = [["/".join(steps[dropped:]) for steps in parts] for dropped in range(shared, -1, -1)]
@@ -155,7 +152,15 @@ def _order(path: Path) -> Order | None:
     content = read_mat(path, (), ("image_files", "labels"))
     if "image_files" not in content:
         return None
-    return Order(path, texts(content["image_files"], f"{path}: image_files"), content.get("labels"))
+    paths = texts(content["image_files"], f"{path}: image_files")
+    if not paths:
+        raise PrenError(f"{path}: image_files lists no images.")
+    for image in paths:
+        steps = _parts(image)
+        if not 0 < len(steps) <= MOST_PARTS or ".." in steps:
+            shown = image if len(image) <= MOST_SHOWN else f"{image[:MOST_SHOWN]}..."
+            raise PrenError(f"{path}: image_files lists {shown!r}, which is not a path below a folder of images.")
+    return Order(path, paths, content.get("labels"))
 
 
 def _labels(order: Order, classes: list[str]) -> Indices:
