@@ -15,7 +15,9 @@ import pytest
 from scipy.io import loadmat, savemat
 
 from pren.core.pseudo import select
-from pren.data import load
+from pren.data import load, xlsa17_images
+from pren.data.benchmarks import find_benchmark
+from pren.data.xlsa17_images import read_images, spelled_class
 from pren.errors import PrenError
 from pren.evaluation import evaluate
 from pren.methods.eszsl import ESZSL
@@ -362,6 +364,67 @@ class TestPlaces:
     def test_a_folder_without_the_benchmark(self, tmp_path):
         with pytest.raises(PrenError, match=r"holds neither xlsa17/data/CUB nor data/CUB.*Max Planck"):
             load("cub", root=tmp_path)
+
+
+@pytest.fixture(scope="session")
+def birds():
+    if not (ROOT / "CUB_200_2011" / "images").is_dir():
+        pytest.skip("the images of CUB are not here")
+    return ROOT / "CUB_200_2011"
+
+
+class TestImages:
+    """The photographs, without a look into them."""
+
+    def test_every_bird_is_found_and_labelled_rightly(self, birds):
+        place = find_benchmark(ROOT, "cub", "PS")
+        content = read_images(place, True, text(raw("cub", "PS")["allclasses_names"]))
+        assert list(content.names) == image_files("cub")
+        assert len(set(content.names)) == 11788
+        assert all((birds / "images" / name).is_file() for name in content.names)
+        labels = loadmat(place.features / content.file.name, variable_names=["labels"])["labels"].ravel()
+        assert content.labels.tolist() == [int(label) - 1 for label in labels]
+        own = [line.split()[1] for line in (birds / "images.txt").read_text().splitlines()]
+        assert sum(a == b for a, b in zip(own, content.names, strict=True)) == 172
+
+    @pytest.mark.parametrize(
+        ("split", "options"),
+        [("PS", {}), ("PS", {"setting": "gzsl"}), ("SS", {}), ("PS", {"fold": 2}), ("SS", {"train_on": "trainval"})],
+    )
+    def test_it_is_the_problem_that_features_give(self, birds, loaded, split, options):
+        problem, answers = load("cub", root=ROOT, split=split, images=True, **options)
+        expected, expected_answers = loaded("cub", split, **options)
+        for ours, theirs in ((problem.train, expected.train), (problem.pool, expected.pool)):
+            files = [ours.path(place).relative_to(birds / "images").as_posix() for place in range(len(ours))]
+            assert files == [image_files("cub")[image] for image in images(theirs)]
+        assert np.array_equal(problem.labels, expected.labels)
+        assert np.array_equal(answers.labels, expected_answers.labels)
+        assert problem.classes.names == expected.classes.names
+        if not options and split == "PS":  # the hash of the data is made with it, and reads every file
+            assert problem.fingerprint()["split"] == expected.fingerprint()["split"]
+
+    @pytest.mark.parametrize(("name", "split"), BOTH)
+    def test_folders_spell_the_class_of_every_image(self, name, split):
+        classes = text(raw(name, split)["allclasses_names"])
+        rows = {c: row for row, c in enumerate(classes)}
+        spelled = [spelled_class(path, rows) for path in image_files(name)]
+        assert None not in spelled
+        assert [classes[row] for row in spelled] == class_of_images(name)
+        assert set(spelled) == set(range(len(classes)))
+
+    @pytest.mark.parametrize(("name", "split"), [pair for pair in BOTH if pair[0] != "cub"])
+    @pytest.mark.parametrize("below", ["", "images"])
+    def test_files_laid_out_as_the_archives_have_them(self, loaded, tmp_path, monkeypatch, name, split, below):
+        start = "/JPEGImages/" if name == "awa2" else "/images/"
+        below = start[1:] if below else ""
+        names = [below + path.split(start)[1] for path in image_files(name)]
+        monkeypatch.setattr(xlsa17_images, "list_images", lambda folder: sorted(names))  # as if they were there
+        problem, answers = load(name, root=ROOT, split=split, images=tmp_path)
+        expected, expected_answers = loaded(name, split)
+        for ours, theirs in ((problem.train, expected.train), (problem.pool, expected.pool)):
+            assert [ours.path(place) for place in range(len(ours))] == [tmp_path / names[i] for i in images(theirs)]
+        assert np.array_equal(problem.labels, expected.labels)
+        assert np.array_equal(answers.labels, expected_answers.labels)
 
 
 # ESZSL's regularisation, chosen on the three folds (mean Top-1 30.9; with its defaults 11.9).

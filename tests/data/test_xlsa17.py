@@ -373,7 +373,7 @@ def test_what_does_not_fit_together_is_explained(folder, changed, message):
         ({"train_on": "everything"}, "option train_on='everything': input should be 'all' or 'trainval'"),
         ({"seen_test": "random"}, "seen_test='random' is for the setting 'gzsl'"),
         ({"setting": "gszl"}, "setting must be 'zsl' or 'gzsl'"),
-        ({"feature": "x.mat"}, "no option 'feature': it has features, signatures, fold, train_on, seen_test"),
+        ({"feature": "x.mat"}, "no option 'feature': it has features, images, signatures, fold, train_on, seen_test"),
         ({"features": "x.mat"}, r"no features file .*x\.mat\. A file that is elsewhere .* \./x\.mat"),
         ({"features": "./x.mat"}, r"no features file x\.mat\.$"),
         ({"features": "att_splits.mat"}, r"att_splits\.mat lacks features, labels"),

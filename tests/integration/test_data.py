@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from scipy.io import savemat
+from PIL import Image
+from scipy.io import loadmat, savemat
 
 
 @pytest.fixture
@@ -41,6 +42,24 @@ def root(arrays):
     return "."
 
 
+@pytest.fixture
+def photographs(root):
+    """The same with images in the folder that CUB's archive unpacks to, and their order."""
+    features = Path("xlsa17/data/CUB/mine.mat")
+    content = loadmat(features)
+    names = [str(cell[0]) for cell in loadmat("xlsa17/data/CUB/att_splits.mat")["allclasses_names"].ravel()]
+    files = [f"{names[label - 1]}/{image}.png" for image, label in enumerate(content["labels"].ravel())]
+    for number, file in enumerate(files):
+        path = Path("CUB_200_2011/images", file)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 4), (number, 5 * number, 200)).save(path)
+    order = np.empty((len(files), 1), dtype=object)
+    order[:, 0] = [f"/BS/somebody/{file}" for file in files]
+    savemat("xlsa17/data/CUB/image_files.mat", {"image_files": order})
+    features.unlink()
+    return files
+
+
 @pytest.fixture(autouse=True)
 def no_data(monkeypatch):
     monkeypatch.delenv("PREN_DATA", raising=False)
@@ -53,6 +72,29 @@ class TestShow:
         assert ["PS", "1", "5", "3", "20", "5", "18"] in lines
         assert "Features: mine.mat (6 x 43)" in out
         assert "Missing" not in out
+        assert "Images: none, looked for in CUB_200_2011/images. " in out
+        assert "data.caltech.edu" in out
+
+    def test_images(self, good, root, photographs):
+        assert "Images: 43 of 43 in CUB_200_2011/images.\n" in good("data", "show", "cub", "--root", root).out
+        for file in photographs[:2]:
+            Path("CUB_200_2011/images", file).unlink()
+        out = good("data", "show", "cub", "--root", root).out
+        assert "Images: 41 of 43 in CUB_200_2011/images. The images are published by Caltech at data.caltech.edu" in out
+        Path("CUB_200_2011").rename("elsewhere")
+        assert (
+            "Images: none of 43, looked for in CUB_200_2011/images." in good("data", "show", "cub", "--root", root).out
+        )
+        found = json.loads(good("data", "show", "cub", "--root", root, "--json").out)["images"]
+        assert (found["found"], found["listed"], found["folder"]) == (0, 43, None)
+        assert found["looked"] == ["CUB_200_2011/images"]
+
+    def test_images_without_their_order(self, good, root, photographs):
+        Path("xlsa17/data/CUB/image_files.mat").unlink()
+        out = good("data", "show", "cub", "--root", root).out
+        assert "Images: in CUB_200_2011/images, but nothing says which is which." in out
+        assert "Missing: Nothing in xlsa17/data/CUB says in which order" in out
+        assert out.count("Max Planck Institute") == 1
 
     def test_json(self, good, root, monkeypatch):
         found = json.loads(good("data", "show", "cub", "--root", root, "--json").out)
@@ -132,6 +174,17 @@ class TestFit:
         Path("elsewhere.mat").rename("moved/elsewhere.mat")
         good("fit", "--resume", "--out", "run", "--features", "moved/elsewhere.mat")
 
+    def test_a_folder_of_images_may_move(self, good, root, photographs, small):
+        Path("CUB_200_2011/images").rename("birds")
+        network = (*small, "--set=backbone=small-cnn", "--set=frozen=true")
+        good("fit", "cub", "--root", root, "--option", "images=birds", "--out", "run", *network)
+        config = self.config("run")
+        assert config["options"] == {"images": str(Path("birds").absolute())}
+        assert config["record"]["source"]["images"] == {"listed": 43, "train": 25, "pool": 18}
+        assert set(config["record"]["source"]["files"]) == {"att_splits.mat", "image_files.mat"}
+        Path("birds").rename("CUB_200_2011/images")
+        good("fit", "--resume", "--out", "run", "--option", "images=true")
+
     def test_options_in_a_file(self, good, root):
         Path("wanted.yaml").write_text("data: cub\nroot: .\nmethod: eszsl\noptions: {fold: 1, features: mine.mat}\n")
         good("fit", "--config", "wanted.yaml", "--setting", "gzsl", "--out", "run")
@@ -149,6 +202,9 @@ class TestFit:
             (["--option", "root=x"], "cub has no option 'root'"),
             (["--option", "name=sun"], "cub has no option 'name'"),
             (["--features", "none.mat"], "There is no features file"),
+            (["--option", "images=true"], "There is no folder with images, CUB_200_2011/images"),
+            (["--option", "images=xlsa17"], "Nothing in xlsa17/data/CUB says in which order"),
+            (["--option", "images=true", "--features", "mine.mat"], "from features or from images, not from both"),
             (["--split", "XS"], "choose one of PS, SS"),
         ],
     )

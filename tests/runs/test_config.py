@@ -1,5 +1,7 @@
 """Configurations: one schema for YAML files, the command line and Python."""
 
+from pathlib import Path
+
 import pytest
 
 from pren.errors import PrenError
@@ -100,6 +102,16 @@ class TestOptions:
         ids = [config.settled({}).record["id"] for config in (one, two, three)]
         assert ids[0] == ids[1] != ids[2]
 
+    def test_where_a_folder_is_and_what_it_is_called_makes_no_difference(self):
+        options = ({"images": True}, {"images": "photos"}, {"images": Path("a/birds")}, {"images": False}, {})
+        usual, bare, path, no, nothing = (RunConfig(data="cub", options=o).resolved() for o in options)
+        assert usual.difference(bare) == bare.difference(path) == path.difference(usual) == []
+        assert path.difference(no) == ["options.images: True, False"]
+        assert nothing.difference(bare) == ["options.images: None, True"]
+        ids = [config.settled({}).record["id"] for config in (usual, bare, path, no, nothing)]
+        assert ids[0] == ids[1] == ids[2]
+        assert len(set(ids)) == 3
+
     def test_only_options_that_name_files_are_paths(self):
         one, two = (RunConfig(data="numbers", options={"features": path}).resolved() for path in ("a/x", "b/x"))
         assert one.difference(two)
@@ -113,6 +125,8 @@ class TestOptions:
         ):
             config = RunConfig(data="cub", options={"features": given, "fold": 1}).settled({})
             assert config.options == {"features": kept, "fold": 1}
+        for given, kept in (("a/b", str(tmp_path / "a/b")), ("b", str(tmp_path / "b")), (True,) * 2, (None,) * 2):
+            assert RunConfig(data="cub", options={"images": given}).settled({}).options == {"images": kept}
 
     def test_they_are_part_of_the_identity(self):
         ids = {RunConfig(data="cub", options=o).settled({}).record["id"] for o in ({}, {"fold": 1}, {"fold": 2})}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pren.cli.options import Json
 from pren.cli.output import print_json, safe, show_log, stdout, table
+
+if TYPE_CHECKING:
+    from pren.data.survey import ImageCounts
 
 app = typer.Typer(name="data", help="Look at data sets.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -53,7 +56,20 @@ def show(
             console.print(f"sha256 of {safe(split.split)}: {split.sha256}", soft_wrap=True)
     for file, shape in found.features.items():
         console.print(f"Features: {safe(file)} ({' x '.join(map(str, shape))})", soft_wrap=True)
+    if found.images is not None:
+        console.print(f"Images: {safe(_images(found.images))}", soft_wrap=True)
     for sentence in found.missing:
         console.print(f"Missing: {safe(sentence)}", soft_wrap=True)
     if found.missing and found.published:
         console.print(safe(found.published), soft_wrap=True)
+
+
+def _images(images: ImageCounts) -> str:
+    """How many photographs there are, and where the others can be had."""
+    if images.folder is None:
+        count = "none" if images.listed is None else f"none of {images.listed}"
+        return f"{count}, looked for in {', '.join(images.looked)}. {images.published}"
+    if images.found is None:
+        return f"in {images.folder}, but nothing says which is which."
+    missing = f" {images.published}" if images.found != images.listed else ""
+    return f"{images.found} of {images.listed} in {images.folder}.{missing}"

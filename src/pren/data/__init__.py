@@ -2,7 +2,16 @@
 
 from pren.data.arrays import load_arrays, read_inputs
 from pren.data.numbers import Shift, load_numbers
-from pren.data.registry import DATASETS, Dataset, data_root, file_options, list_datasets, load, recommended_params
+from pren.data.registry import (
+    DATASETS,
+    Dataset,
+    data_root,
+    file_options,
+    folder_options,
+    list_datasets,
+    load,
+    recommended_params,
+)
 from pren.data.survey import survey
 from pren.data.xlsa17 import load_xlsa17
 
@@ -12,6 +21,7 @@ __all__ = [
     "Shift",
     "data_root",
     "file_options",
+    "folder_options",
     "list_datasets",
     "load",
     "load_arrays",

@@ -19,6 +19,19 @@ PUBLISHED = (
 FOLDERS = {"cub": "CUB", "sun": "SUN", "sun10": "SUN", "awa2": "AWA2"}
 SPLITS = {"cub": ("PS", "SS"), "sun": ("PS", "SS"), "sun10": ("SUN10",), "awa2": ("PS", "SS")}
 SPLIT_FOLDERS = {"PS": "data", "SS": "standard_split", "SUN10": "data"}
+_SUN_IMAGES = (
+    ("SUN/images", "SUNAttributeDB/images", "SUNAttributeDB_Images/images", "images"),  # the archive unpacks to images
+    "The images are published at cs.brown.edu/~gmpatter/sunattributes.html (SUNAttributeDB_Images.tar.gz).",
+)
+IMAGES = {  # where they usually are below the root, and where they are published
+    "cub": (("CUB_200_2011/images",), "The images are published by Caltech at data.caltech.edu (CUB_200_2011.tgz)."),
+    "sun": _SUN_IMAGES,
+    "sun10": _SUN_IMAGES,
+    "awa2": (
+        ("Animals_with_Attributes2/JPEGImages",),
+        "The images are published at cvml.ista.ac.at/AwA2 (AwA2-data.zip).",
+    ),
+}
 SUN10_CLASSES = "testclasses_sun10.txt"
 
 
@@ -28,6 +41,7 @@ def load_benchmark(
     split: str,
     setting: Setting = "zsl",
     features: str | Path | None = None,
+    images: bool | str | Path | None = None,
     signatures: Signatures = "normalised",
     fold: int | None = None,
     train_on: TrainOn | None = None,
@@ -45,6 +59,7 @@ def load_benchmark(
         setting: "zsl" or "gzsl".
         features: See `pren.data.xlsa17.load_xlsa17`, also for what follows. A bare name is looked for beside the
             proposed split, because features do not depend on the split.
+        images: True for the photographs instead of features, in their usual place below the root; or their folder.
         signatures: "normalised" or "original".
         fold: None, or the number of a validation fold (1, 2 or 3).
         train_on: "all" or "trainval".
@@ -54,12 +69,13 @@ def load_benchmark(
         PrenError: If a file is missing (the message says where it is published) or damaged.
     """
     place = find_benchmark(root, name, split)
-    return load_place(place, setting, Choices(features, signatures, fold, train_on, seen_test))
+    return load_place(place, setting, Choices(features, images, signatures, fold, train_on, seen_test))
 
 
 def find_benchmark(root: Path, name: str, split: str) -> Place:
     """Where one split of a benchmark is."""
     folder = FOLDERS[name]
+    places, images_published = IMAGES[name]
     for base in (root / "xlsa17", root):
         if any((base / kind / folder).is_dir() for kind in SPLIT_FOLDERS.values()):
             return Place(
@@ -69,6 +85,8 @@ def find_benchmark(root: Path, name: str, split: str) -> Place:
                 features=base / SPLIT_FOLDERS["PS"] / folder,
                 test_classes=SUN10_CLASSES if split == "SUN10" else None,
                 published=PUBLISHED,
+                images=tuple(root / place for place in places),
+                images_published=images_published,
             )
     raise PrenError(
         f"{root} holds neither xlsa17/data/{folder} nor data/{folder}: give the folder that holds xlsa17. {PUBLISHED}"

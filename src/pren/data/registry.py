@@ -36,7 +36,8 @@ class Dataset:
         splits: Which there are; the first is the default.
         params: Recommended parameters of PrEN and its variants.
         needs_root: Whether it is read from a folder (`root`) that the user has.
-        file_options: Those of its options that name files.
+        file_options: Those of its options that name files: of its own folder by a bare name, else by a path.
+        folder_options: Those of its options that may be the path of a folder.
     """
 
     name: str
@@ -46,10 +47,11 @@ class Dataset:
     params: Mapping[str, Any] = field(default_factory=dict)
     needs_root: bool = False
     file_options: tuple[str, ...] = ()
+    folder_options: tuple[str, ...] = ()
 
 
 def _benchmark(name: str, summary: str) -> Dataset:
-    """One of the standard benchmarks, read from features that the user has."""
+    """One of the standard benchmarks, read from features or images that the user has."""
     return Dataset(
         name=name,
         summary=summary,
@@ -57,6 +59,7 @@ def _benchmark(name: str, summary: str) -> Dataset:
         splits=BENCHMARK_SPLITS[name],
         needs_root=True,
         file_options=("features",),
+        folder_options=("images",),
     )
 
 
@@ -77,10 +80,16 @@ DATASETS: dict[str, Dataset] = {
             splits=SPLITS,
             params={"dim": 10, "hidden": (128, 128)},
         ),
-        _benchmark("cub", "200 bird species (Caltech-UCSD Birds): 150 seen, 50 unseen; features from --root."),
-        _benchmark("sun", "717 kinds of scenes (SUN Attributes): 645 seen, 72 unseen; features from --root."),
-        _benchmark("sun10", "The same with ten unseen classes (Jayaraman & Grauman): 707 seen; features from --root."),
-        _benchmark("awa2", "50 animals (Animals with Attributes 2): 40 seen, 10 unseen; features from --root."),
+        _benchmark(
+            "cub", "200 bird species (Caltech-UCSD Birds): 150 seen, 50 unseen; features or images from --root."
+        ),
+        _benchmark("sun", "717 kinds of scenes (SUN Attributes): 645 seen, 72 unseen; features or images from --root."),
+        _benchmark(
+            "sun10", "The same with ten unseen classes (Jayaraman & Grauman): 707 seen; features or images from --root."
+        ),
+        _benchmark(
+            "awa2", "50 animals (Animals with Attributes 2): 40 seen, 10 unseen; features or images from --root."
+        ),
         Dataset(
             name="xlsa17",
             summary="Any folder in the form of the xlsa17 benchmarks: att_splits.mat and a features file.",
@@ -88,6 +97,7 @@ DATASETS: dict[str, Dataset] = {
             splits=("own",),
             needs_root=True,
             file_options=("features",),
+            folder_options=("images",),
         ),
     )
 }
@@ -106,6 +116,11 @@ def recommended_params(name: str | Path) -> dict[str, Any]:
 def file_options(name: str | Path) -> tuple[str, ...]:
     """The options of a data set that name files; none for a file of the user's own."""
     return DATASETS[str(name)].file_options if str(name) in DATASETS else ()
+
+
+def folder_options(name: str | Path) -> tuple[str, ...]:
+    """The options of a data set that may be the path of a folder; none for a file of the user's own."""
+    return DATASETS[str(name)].folder_options if str(name) in DATASETS else ()
 
 
 def data_root(name: str, root: str | Path | None) -> Path | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from pren.data.xlsa17_files import (
     read_classes,
     read_splits,
 )
+from pren.data.xlsa17_images import find_files, read_order
 from pren.errors import PrenError, suggest
 from pren.files import sha256
 
@@ -50,6 +51,25 @@ class SplitCounts:
 
 
 @dataclass(frozen=True)
+class ImageCounts:
+    """The photographs of a benchmark.
+
+    Attributes:
+        looked: The folders they were looked for in.
+        folder: The one of them that is there; None if none is.
+        found: How many of the images that the split's lists count are in it; None if it cannot be known.
+        listed: How many the lists count; None if it cannot be known.
+        published: Where they can be had.
+    """
+
+    looked: list[str]
+    folder: str | None
+    found: int | None
+    listed: int | None
+    published: str
+
+
+@dataclass(frozen=True)
 class Survey:
     """What is known about a data set.
 
@@ -59,6 +79,7 @@ class Survey:
         root: The folder that was looked at; None for data that are embedded, or if no folder is known.
         splits: What was found.
         features: Files with features, and their shape (D, N).
+        images: The photographs; None for data that have no usual place for them, or if no split was found.
         missing: What is not there or cannot be read, as sentences.
         published: Where it can be had; empty if nowhere.
     """
@@ -68,6 +89,7 @@ class Survey:
     root: str | None = None
     splits: list[SplitCounts] = field(default_factory=list)
     features: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    images: ImageCounts | None = None
     missing: list[str] = field(default_factory=list)
     published: str = ""
 
@@ -109,7 +131,7 @@ def survey(name: str, root: str | Path | None = None) -> Survey:
             _look_for_features(place.features, found)
     if found.splits and not found.features:
         found.missing.append(f"There is no features file, such as {USUAL_FEATURES}, in {place.features}.")
-    return found
+    return replace(found, images=_look_for_images(place, found)) if found.splits and place.images else found
 
 
 def _embedded(name: str, split: str) -> SplitCounts:
@@ -159,3 +181,20 @@ def _look_for_features(folder: Path, found: Survey) -> None:
                 continue
             if "features" in shapes:
                 found.features[path.name] = shapes["features"]
+
+
+def _look_for_images(place: Place, found: Survey) -> ImageCounts:
+    """Count the photographs; that there are none is not missed, because features do as well."""
+    folder = next((folder for folder in place.images if folder.is_dir()), None)
+    count, listed = (0 if folder is None else None), None
+    try:
+        order = read_order(place)
+        listed = len(order.paths)
+        if folder is not None:
+            count = listed - len(find_files(order, folder)[1])
+    except PrenError as error:
+        sentence = str(error).removesuffix(f" {PUBLISHED}")
+        if folder is not None and sentence not in found.missing:
+            found.missing.append(sentence)
+    looked = [str(path) for path in place.images]
+    return ImageCounts(looked, None if folder is None else str(folder), count, listed, place.images_published)

@@ -1,4 +1,4 @@
-"""Benchmarks as researchers exchange them: a folder in the form of xlsa17, with features of every image.
+"""Benchmarks as researchers exchange them: a folder in the form of xlsa17, with features of every image or photographs.
 
 The form is that of "Zero-Shot Learning: the Good, the Bad and the Ugly" (Xian et al.):
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from pren.data.partition import Indices, Lists, Partition, SeenTest, TrainOn, pa
 from pren.data.xlsa17_files import (
     ORDER_FILE,
     SPLITS_FILE,
+    Content,
     Place,
     Signatures,
     find_features,
@@ -31,9 +33,9 @@ from pren.data.xlsa17_files import (
     read_signatures,
     read_splits,
 )
+from pren.data.xlsa17_images import read_images
 from pren.errors import PrenError
 from pren.files import sha256
-from pren.inputs import SelectedInputs
 from pren.problem import Answers, ClassTable, Problem, Setting
 
 log = logging.getLogger(__name__)
@@ -44,6 +46,7 @@ class Choices:
     """What the user may choose about a benchmark; see `load_xlsa17`."""
 
     features: str | Path | None = None
+    images: bool | str | Path | None = None
     signatures: Signatures = "normalised"
     fold: int | None = None
     train_on: TrainOn | None = None
@@ -55,6 +58,7 @@ def load_xlsa17(
     split: str = "own",
     setting: Setting = "zsl",
     features: str | Path | None = None,
+    images: bool | str | Path | None = None,
     signatures: Signatures = "normalised",
     fold: int | None = None,
     train_on: TrainOn | None = None,
@@ -68,6 +72,8 @@ def load_xlsa17(
         setting: "zsl" or "gzsl".
         features: A file of this folder by its bare name, or else a path; `res101.mat`, or the only file with features,
             if left out.
+        images: The folder with the photographs, to have these instead of features; `image_files.mat`, or a features
+            file with `image_files`, must say which is which. True is for benchmarks that have a usual folder.
         signatures: "normalised" (`att`, to unit length) or "original" (`original_att`, as it is).
         fold: A validation problem instead: the classes of `valclasses{fold}.txt` play the unseen ones, those of
             `trainclasses{fold}.txt` are the seen ones, and nothing of the test has a part in it.
@@ -82,15 +88,15 @@ def load_xlsa17(
         PrenError: If a file is missing or damaged, or what they hold does not fit together.
     """
     place = Place("xlsa17", split, root, root)
-    return load_place(place, setting, Choices(features, signatures, fold, train_on, seen_test))
+    return load_place(place, setting, Choices(features, images, signatures, fold, train_on, seen_test))
 
 
 def load_place(place: Place, setting: Setting, choices: Choices) -> tuple[Problem, Answers]:
     """Read a benchmark from where it is; see `load_xlsa17`."""
     splits = read_splits(place)
-    features_file = find_features(place, choices.features)
     names = texts(splits["allclasses_names"], f"{place.folder / SPLITS_FILE}: allclasses_names")
-    inputs, labels = read_features(features_file, place.features / ORDER_FILE, len(names))
+    content = _content(place, choices, names)
+    labels = content.labels
     try:
         table, described = read_signatures(splits, choices.signatures, len(names))
         lists = read_lists(splits, labels, names)
@@ -108,25 +114,38 @@ def load_place(place: Place, setting: Setting, choices: Choices) -> tuple[Proble
             np.isin(rows, part.seen),
             normalise=choices.signatures == "normalised",
         )
+        source: dict[str, Any] = {
+            "name": place.name,
+            "split": place.split,
+            "signatures": described,
+            "files": {path.name: sha256(path) for path in (place.folder / SPLITS_FILE, content.file, *fold_files)},
+            "fold": choices.fold,
+            "train_on": part.train_on,
+            "seen_test": part.seen_test,
+        }
+        if content.names is not None:
+            source["images"] = {"listed": len(content.names), "train": len(part.train), "pool": len(part.pool)}
         problem = Problem(
-            train=SelectedInputs(inputs, part.train),
+            train=content.take(part.train),
             labels=np.searchsorted(rows, labels[part.train]),
-            pool=SelectedInputs(inputs, part.pool),
+            pool=content.take(part.pool),
             classes=classes,
             setting=setting,
-            source={
-                "name": place.name,
-                "split": place.split,
-                "signatures": described,
-                "files": {path.name: sha256(path) for path in (place.folder / SPLITS_FILE, features_file, *fold_files)},
-                "fold": choices.fold,
-                "train_on": part.train_on,
-                "seen_test": part.seen_test,
-            },
+            source=source,
         )
     except PrenError as error:
         raise PrenError(f"{place.folder}: {error}") from error
     return problem, Answers(np.searchsorted(rows, labels[part.pool]))
+
+
+def _content(place: Place, choices: Choices, names: list[str]) -> Content:
+    """Features, or the photographs themselves."""
+    if choices.images is None or choices.images is False:
+        path = find_features(place, choices.features)
+        return read_features(path, place.features / ORDER_FILE, len(names))
+    if choices.features is not None:
+        raise PrenError(f"{place.name} is learned from features or from images, not from both: leave one of them out.")
+    return read_images(place, choices.images, names)
 
 
 def _partition(

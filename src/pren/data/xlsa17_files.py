@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +15,7 @@ from pren.data.mat import mat_shapes, read_mat, texts, whole_numbers
 from pren.data.partition import Indices, Lists
 from pren.errors import PrenError
 from pren.files import read_bytes
-from pren.inputs import ArrayInputs
+from pren.inputs import ArrayInputs, Inputs, SelectedInputs
 
 SPLITS_FILE = "att_splits.mat"
 USUAL_FEATURES = "res101.mat"
@@ -35,6 +37,8 @@ class Place:
         features: The folder with the features, which do not depend on the split.
         test_classes: A list of test classes in `folder` that replaces the split's own; None for the split's own.
         published: Where files that are missing can be had.
+        images: Folders in which the photographs usually are.
+        images_published: Where the photographs can be had.
     """
 
     name: str
@@ -43,6 +47,25 @@ class Place:
     features: Path
     test_classes: str | None = None
     published: str = ""
+    images: tuple[Path, ...] = ()
+    images_published: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """What there is of every image that the split's lists count.
+
+    Attributes:
+        labels: (N,) the class of each, counted from 0.
+        file: The file that says which image is which.
+        take: Makes inputs of some of them, in the order of their places.
+        names: (N,) the files of photographs; None for features.
+    """
+
+    labels: Indices
+    file: Path
+    take: Callable[[Indices], Inputs]
+    names: tuple[str, ...] | None = None
 
 
 def read_splits(place: Place) -> dict[str, NDArray[Any]]:
@@ -108,8 +131,8 @@ def read_classes(path: Path, names: list[str]) -> Indices:
     return np.unique([row[name] for name in listed])
 
 
-def read_features(path: Path, order_file: Path, n_classes: int) -> tuple[ArrayInputs, Indices]:
-    """The (N, D) features as float32 and the (N,) labels, counted from 0."""
+def read_features(path: Path, order_file: Path, n_classes: int) -> Content:
+    """The (N, D) features as float32, and the labels."""
     content = read_mat(path, ("features", "labels"), ("image_files",))
     array = content["features"]
     if array.ndim != 2 or array.dtype.kind not in "fiu":
@@ -122,10 +145,10 @@ def read_features(path: Path, order_file: Path, n_classes: int) -> tuple[ArrayIn
             f"{turned}"
         )
     if "image_files" in content:
-        _check_order(path, _tails(texts(content["image_files"], f"{path}: image_files")), len(labels), order_file)
+        _check_order(path, tails(texts(content["image_files"], f"{path}: image_files")), len(labels), order_file)
     with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, which is refused below
         rows = np.ascontiguousarray(array.T, dtype=np.float32)  # no copy if they are float32 already
-    return ArrayInputs(rows, f"{path}: features"), labels
+    return Content(labels, path, partial(SelectedInputs, ArrayInputs(rows, f"{path}: features")))
 
 
 def _check_order(path: Path, images: list[str], count: int, order_file: Path) -> None:
@@ -134,7 +157,7 @@ def _check_order(path: Path, images: list[str], count: int, order_file: Path) ->
         raise PrenError(f"{path}: there are {len(images)} image_files, but {count} labels.")
     if not order_file.is_file():
         return
-    expected = _tails(texts(read_mat(order_file, ("image_files",))["image_files"], f"{order_file}: image_files"))
+    expected = tails(texts(read_mat(order_file, ("image_files",))["image_files"], f"{order_file}: image_files"))
     if images != expected:
         pairs = zip(images, expected, strict=False)
         first = next((place for place, (ours, theirs) in enumerate(pairs) if ours != theirs), min(count, len(expected)))
@@ -144,7 +167,7 @@ def _check_order(path: Path, images: list[str], count: int, order_file: Path) ->
         )
 
 
-def _tails(paths: list[str]) -> list[str]:
+def tails(paths: list[str]) -> list[str]:
     """Folder and file name: what precedes them is how somebody's disk was organised."""
     return ["/".join(path.replace("\\", "/").split("/")[-2:]) for path in paths]
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pren.data import file_options, load, recommended_params
+from pren.data import file_options, folder_options, load, recommended_params
 from pren.errors import PrenError, suggest
 from pren.files import read_bytes
 from pren.methods.base import Method
@@ -76,7 +76,7 @@ class RunConfig(BaseModel):
         """
         apart = {"data", "root", "cache", "record"}
         what = {**self.model_dump(mode="json", exclude=apart), "hashes": record.get("hashes")}
-        what["options"] |= self._file_names()
+        what["options"] |= self._wherever()
         for key in ("options", "extractor"):
             if not what[key]:
                 del what[key]  # so that runs from before there were any keep their id
@@ -109,13 +109,21 @@ class RunConfig(BaseModel):
         return load(self.data, root=self.root, split=self.split, setting=self.setting, **self.options)
 
     def _paths(self) -> dict[str, str]:
-        """The options that say where a file is; a bare name means one of the data set's own folder."""
+        """The options that say where a file or a folder is; a bare name means a file of the data set's own folder."""
         values = {key: str(self.options[key]) for key in file_options(self.data) if self.options.get(key) is not None}
-        return {key: value for key, value in values.items() if Path(value).name != value}
+        return {key: value for key, value in values.items() if Path(value).name != value} | self._folders()
 
-    def _file_names(self) -> dict[str, str]:
-        """The names of those files: where they are does not matter, and hashes tell what they hold."""
-        return {key: Path(path).name for key, path in self._paths().items()}
+    def _folders(self) -> dict[str, str]:
+        """Those that say where a folder is: also True can stand there, for the usual place."""
+        values = {key: self.options.get(key) for key in folder_options(self.data)}
+        return {key: str(value) for key, value in values.items() if isinstance(value, str | Path)}
+
+    def _wherever(self) -> dict[str, Any]:
+        """What to compare in place of paths: the files' names, and of folders that they are used.
+
+        Where they are does not matter, and hashes tell what they hold.
+        """
+        return {key: Path(path).name for key, path in self._paths().items()} | dict.fromkeys(self._folders(), True)
 
     def create_method(self) -> Method:
         """The method, not yet fitted."""
@@ -129,7 +137,7 @@ class RunConfig(BaseModel):
         aside = {"record", "root", "cache"} | ({"data"} if self.is_file() and other.is_file() else set())
         ours, theirs = self.model_dump(exclude=aside), other.model_dump(exclude=aside)
         for config, content in ((self, ours), (other, theirs)):
-            content["options"] |= config._file_names()
+            content["options"] |= config._wherever()
             for group in ("options", "params"):
                 content |= {f"{group}.{key}": value for key, value in content.pop(group).items()}
         keys = [*ours, *(key for key in theirs if key not in ours)]

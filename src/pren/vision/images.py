@@ -65,13 +65,13 @@ class ImageFiles:
                 levels[place] = image
         return torch.from_numpy(levels).float().div_(255)
 
-    def path(self, place: int) -> Path:
+    def _path(self, place: int) -> Path:
         """Where a file is."""
         return self._folder / self._names[place]
 
     def content(self, place: int) -> bytes:
         """What is in a file."""
-        return read_image_file(self.path(place))
+        return read_image_file(self._path(place))
 
     def levels(self, place: int, content: bytes | None = None) -> Levels:
         """One image as (C, H, W) levels from 0 to 255.
@@ -80,7 +80,7 @@ class ImageFiles:
             PrenError: If it cannot be decoded.
         """
         content = self.content(place) if content is None else content
-        return decode(content, self.path(place), self._preprocessing)
+        return decode(content, self._path(place), self._preprocessing)
 
     def digest(self) -> bytes:
         """A hash of the files' content, in their order, and what they are brought to; not of their names."""

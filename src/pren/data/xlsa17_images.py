@@ -1,0 +1,191 @@
+"""The photographs of a benchmark in the form of xlsa17, instead of features.
+
+The split's lists count images in the order of `image_files`, never in that of the data set's own lists. The paths in
+there are those of somebody's disk, so files are found by the end of their path. Nothing is decoded here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pren.data.mat import read_mat, texts, whole_numbers
+from pren.data.partition import Indices
+from pren.data.xlsa17_files import ORDER_FILE, USUAL_FEATURES, Content, Place, features_files, tails
+from pren.errors import PrenError
+from pren.vision.images import ImageFiles, list_images
+
+SHOWN = 3  # missing files that a message names
+MOST_PARTS = 64  # of a path: nobody's disk is deeper, and every depth is tried
+MOST_SHOWN = 200  # characters of a path in a message
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """Which image is which.
+
+    Attributes:
+        file: The file that says so.
+        paths: (N,) the images' paths on its authors' disk.
+        labels: The classes as the same file has them, unchecked; None if it holds none.
+    """
+
+    file: Path
+    paths: list[str]
+    labels: NDArray[Any] | None = None
+
+
+def read_images(place: Place, wanted: Literal[True] | str | Path, classes: list[str]) -> Content:
+    """Find the photograph of every image that the lists count.
+
+    Args:
+        place: The benchmark.
+        wanted: The folder with the photographs; True to look in the usual places.
+        classes: The names of all classes, in the order of the labels.
+
+    Raises:
+        PrenError: If the folder, the order or a photograph is missing, or labels and names of folders disagree.
+    """
+    folder = find_folder(place, wanted)
+    order = read_order(place)
+    labels = _labels(order, classes)
+    names, missing = find_files(order, folder)
+    if missing:
+        shown = ", ".join(missing[:SHOWN])
+        raise PrenError(
+            f"{folder} lacks {len(missing)} of the {len(names)} images that {order.file} lists, first {shown}. "
+            f"{place.images_published}".rstrip()
+        )
+    return Content(labels, order.file, lambda places: ImageFiles(folder, [names[i] for i in places]), tuple(names))
+
+
+def find_folder(place: Place, wanted: Literal[True] | str | Path) -> Path:
+    """The folder with the photographs: the one that is wanted, or the first of the usual ones that is there."""
+    candidates = place.images if wanted is True else (Path(wanted),)
+    if not candidates:
+        raise PrenError(f"{place.name} has no usual place for images: name their folder (--option images=DIR).")
+    found = next((folder for folder in candidates if folder.is_dir()), None)
+    if found is None:
+        looked = " or ".join(map(str, candidates))
+        hint = "Name their folder if it is another (--option images=DIR). " if wanted is True else ""
+        raise PrenError(f"There is no folder with images, {looked}. {hint}{place.images_published}".rstrip())
+    return found
+
+
+def read_order(place: Place) -> Order:
+    """The order that the lists refer to: `image_files.mat` knows it best, then the usual features file, then others."""
+    folder = place.features
+    if (folder / ORDER_FILE).is_file():
+        order = _order(folder / ORDER_FILE)
+        if order is None:
+            raise PrenError(f"{folder / ORDER_FILE} lacks image_files.")
+        return order
+    usual = folder / USUAL_FEATURES
+    order = _order(usual) if usual.is_file() else None
+    if order is not None:
+        return order
+    orders = [order for path in features_files(folder) if (order := _order(path)) is not None]
+    if not orders:
+        raise PrenError(
+            f"Nothing in {folder} says in which order the split's lists count the images: {ORDER_FILE} is needed, or a "
+            f"features file with image_files, such as {USUAL_FEATURES}. {place.published}".rstrip()
+        )
+    for other in orders[1:]:
+        if tails(other.paths) != tails(orders[0].paths):
+            raise PrenError(
+                f"{orders[0].file} and {other.file.name} list the images in different orders, so it is not clear which "
+                f"one the split's lists refer to: keep the right one in this folder, or get {ORDER_FILE}."
+            )
+    return orders[0]
+
+
+def find_files(order: Order, folder: Path) -> tuple[list[str], list[str]]:
+    """The name of every image below a folder, and those names that are not there."""
+    there = set(list_images(folder))
+    try:
+        names = names_below(order.paths, there)
+    except PrenError as error:
+        raise PrenError(f"{order.file}: {error}") from error
+    return names, [name for name in names if name not in there]
+
+
+def names_below(paths: Sequence[str], there: set[str]) -> list[str]:
+    """The images' names below a folder: their paths without the first parts that all share, as many as fit it best.
+
+    Args:
+        paths: At least one path on somebody's disk. Their depth may differ, as SUN's does.
+        there: The names of the files that are in the folder.
+
+    Raises:
+        PrenError: If two are the same.
+    """
+    parts = [_parts(path) for path in paths]
+    levels = zip(*(steps[:-1] for steps in parts), strict=False)  # as many as the shortest path has
+    shared = sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, levels))
+    ways = [["/".join(steps[dropped:]) for steps in parts] for dropped in range(shared, -1, -1)]
+    name, times = Counter(ways[0]).most_common(1)[0]
+    if times > 1:
+        raise PrenError(f"image_files lists {name} {times} times: it must name every image once.")
+    return max(ways, key=lambda names: sum(name in there for name in names))  # of equals the shortest names
+
+
+def spelled_class(path: str, rows: dict[str, int]) -> int | None:
+    """The class that an image's folders spell, None if they spell none.
+
+    One folder, or several joined with "_": of SUN, ``b/bakery/kitchen/x.jpg`` is a bakery_kitchen, although there is a
+    class kitchen too, so the most folders win.
+    """
+    folders = _parts(path)[:-1]
+    joined = ("_".join(folders[start:]) for start in range(len(folders)))  # the longest first
+    return next((rows[name] for name in joined if name in rows), None)
+
+
+def _order(path: Path) -> Order | None:
+    """What a file says about the order of the images; None if nothing."""
+    content = read_mat(path, (), ("image_files", "labels"))
+    if "image_files" not in content:
+        return None
+    paths = texts(content["image_files"], f"{path}: image_files")
+    if not paths:
+        raise PrenError(f"{path}: image_files lists no images.")
+    for image in paths:
+        steps = _parts(image)
+        if not 0 < len(steps) <= MOST_PARTS or ".." in steps:
+            shown = image if len(image) <= MOST_SHOWN else f"{image[:MOST_SHOWN]}..."
+            raise PrenError(f"{path}: image_files lists {shown!r}, which is not a path below a folder of images.")
+    return Order(path, paths, content.get("labels"))
+
+
+def _labels(order: Order, classes: list[str]) -> Indices:
+    """The class of every image, from the file or from the names of folders; where both tell it, they must agree."""
+    rows = {name: row for row, name in enumerate(classes)}
+    spelled = [spelled_class(path, rows) for path in order.paths]
+    if order.labels is None:
+        for path, row in zip(order.paths, spelled, strict=True):
+            if row is None:
+                raise PrenError(
+                    f"{order.file} holds no labels, and the folders of {path!r} spell none of the classes: use a "
+                    "features file with image_files and labels instead."
+                )
+        return np.array(spelled, dtype=np.int64)
+    labels = whole_numbers(order.labels, f"{order.file}: labels", len(classes), "classes")
+    if len(labels) != len(order.paths):
+        raise PrenError(f"{order.file}: there are {len(order.paths)} image_files, but {len(labels)} labels.")
+    for path, row, label in zip(order.paths, spelled, labels, strict=True):
+        if row is not None and row != label:
+            raise PrenError(
+                f"{order.file}: {path!r} has the label {classes[label]!r}, but its folder says {classes[row]!r}: the "
+                "labels are those of other images or in another order."
+            )
+    return labels
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
