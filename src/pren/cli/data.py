@@ -47,7 +47,7 @@ def check(
         if report.ignored:
             ignored = ", ".join(f"{count} {ending}" for ending, count in report.ignored.items())
             console.print(f"no images, left out: {safe(ignored)}", soft_wrap=True)
-        console.print(f"{report.errors()} errors, {len(report.problems) - report.errors()} warnings")
+        console.print(f"errors: {report.errors()}, warnings: {len(report.problems) - report.errors()}")
     if report.errors():
         raise typer.Exit(2)
 

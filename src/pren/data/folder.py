@@ -152,7 +152,7 @@ def _read(content: OwnData, setting: Setting) -> None:
         message = f"every class has a folder in {IMAGES}: add rows for the classes that nobody has labelled."
         findings.add(SIGNATURES, message)
     if os.path.lexists(content.path / ANSWERS):
-        _read_answers(content, folders, setting)
+        _read_answers(content, setting)
 
 
 def _read_labelled(content: OwnData) -> set[str]:
@@ -174,7 +174,9 @@ def _read_labelled(content: OwnData) -> set[str]:
             continue
         where, name = f"{IMAGES}/{entry.name}", normal(entry.name)
         if name in folders:
-            findings.add(where, f"it is the same class as {folders[name]}, written otherwise: join the two folders.")
+            findings.add(
+                where, f"it is the same class as {quoted(folders[name])}, written otherwise: join the two folders."
+            )
             continue
         folders[name] = where
         if entry.name not in images:
@@ -198,7 +200,7 @@ def _list(content: OwnData, part: str) -> list[str]:
     if not _stays(top, content.path):
         findings.add(part, f"it is a link that leads out of {content.path}: copy what it stands for.")
         return []
-    for path, is_image, fault in walk_images(top, content.path):
+    for path, is_image, fault in sorted(walk_images(top, content.path)):
         name = path.relative_to(top).as_posix()
         if fault is not None:
             findings.add(f"{part}/{name}", f"it {fault}")
@@ -212,8 +214,8 @@ def _list(content: OwnData, part: str) -> list[str]:
     return sorted(names)
 
 
-def _read_answers(content: OwnData, folders: set[str], setting: Setting) -> None:
-    findings = content.findings
+def _read_answers(content: OwnData, setting: Setting) -> None:
+    findings, seen = content.findings, content.seen()
     table = read_table(content.path, ANSWERS, "file,class", findings)
     if table is None:
         return
@@ -223,7 +225,7 @@ def _read_answers(content: OwnData, folders: set[str], setting: Setting) -> None
     places = {normal(name): place for place, name in enumerate(content.pool)}
     places |= {name: place for place, name in enumerate(content.pool)}
     first: dict[int, int] = {}  # the line of the answer for a place
-    seen: list[Row] = []
+    barred: list[Row] = []
     for row in table.rows:
         file, name = row.cells[0], normal(row.cells[1])
         place = places.get(file, places.get(normal(file)))
@@ -244,17 +246,17 @@ def _read_answers(content: OwnData, folders: set[str], setting: Setting) -> None
             if content.signatures.complete:
                 near = findings.nearest(name, content.signatures.known)
                 findings.add(ANSWERS, f"class {quoted(name)} has no row in {SIGNATURES}.{near}", row.line)
-        elif setting == "zsl" and name in folders:
-            seen.append(row)
+        elif setting == "zsl" and name in seen:
+            barred.append(row)
         elif fault is None and place is not None:
             content.answers[place] = name
-    if seen:
-        others = f", as in {len(seen) - 1} more lines" if len(seen) > 1 else ""
+    if barred:
+        others = f" (lines like this: {len(barred)})" if len(barred) > 1 else ""
         message = (
-            f"{quoted(seen[0].cells[1])} is a seen class{others}, and in the setting 'zsl' the pool has none: such "
+            f"{quoted(barred[0].cells[1])} is a seen class{others}, and in the setting 'zsl' the pool has none: such "
             "answers do not count. Choose the setting 'gzsl', or take these images out of the pool."
         )
-        findings.add(ANSWERS, message, seen[0].line, "warning")
+        findings.add(ANSWERS, message, barred[0].line, "warning")
 
 
 def _path_fault(file: str) -> str | None:

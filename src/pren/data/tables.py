@@ -93,6 +93,8 @@ def read_table(folder: Path, file: str, example: str, findings: Findings) -> Tab
     complete = True
     for row in _rows(text, file, findings):
         if row is None:
+            if header is None:
+                return None
             complete = False
         elif header is None:
             header = row
@@ -104,8 +106,7 @@ def read_table(folder: Path, file: str, example: str, findings: Findings) -> Tab
             message = f"it has {count}, but the header (line {header.line}) has {len(header.cells)}."
             findings.add(file, message, row.line)
     if header is None:
-        if complete:
-            findings.add(file, f"it is empty: its first line must be {example}.")
+        findings.add(file, f"it is empty: its first line must be {example}.")
         return None
     return Table(header, rows, misfits, complete)
 
