@@ -51,10 +51,14 @@ class Findings:
         if self._counts[file, severity] <= MOST_PER_FILE:
             self._found.append(Finding(file, message, line, severity))
 
+    def full(self, file: str) -> bool:
+        """Whether a file has so many errors that there is no use in reading on."""
+        return self._counts[file, "error"] > MOST_PER_FILE
+
     def listed(self) -> list[Finding]:
         """Everything: errors first, then by file in the order of discovery, then by line."""
         more = [
-            Finding(file, f"{count - MOST_PER_FILE} more {severity}s of this file are not listed.", None, severity)
+            Finding(file, f"it has more {severity}s than are listed here: mend these first.", None, severity)
             for (file, severity), count in self._counts.items()
             if count > MOST_PER_FILE
         ]

@@ -227,6 +227,8 @@ def _read_answers(content: OwnData, setting: Setting) -> None:
     first: dict[int, int] = {}  # the line of the answer for a place
     barred: list[Row] = []
     for row in table.rows:
+        if findings.full(ANSWERS):
+            break
         file, name = row.cells[0], normal(row.cells[1])
         place = places.get(file, places.get(normal(file)))
         fault = _path_fault(file)

@@ -105,6 +105,9 @@ def read_table(folder: Path, file: str, example: str, findings: Findings) -> Tab
             count = f"{len(row.cells)} field{'s' * (len(row.cells) != 1)}"
             message = f"it has {count}, but the header (line {header.line}) has {len(header.cells)}."
             findings.add(file, message, row.line)
+        if findings.full(file):
+            complete = False
+            break
     if header is None:
         findings.add(file, f"it is empty: its first line must be {example}.")
         return None
@@ -124,7 +127,11 @@ def read_signatures(folder: Path, findings: Findings) -> Signatures | None:
     known: dict[str, int] = {}
     names: list[str] = []
     values: list[list[float]] = []
+    complete = table.complete
     for row in table.rows:
+        if findings.full(SIGNATURES):
+            complete = False
+            break
         name = normal(row.cells[0])
         fault = name_fault(name)
         if fault is None and name in known:
@@ -139,10 +146,10 @@ def read_signatures(folder: Path, findings: Findings) -> Signatures | None:
             values.append(numbers)
     for row in table.misfits:
         known.setdefault(normal(row.cells[0]), row.line)
-    if not known and table.complete:
+    if not known and complete:
         findings.add(SIGNATURES, "it has no class: add one row for every class, seen and unseen.")
     array = np.array(values, dtype=np.float64).reshape(len(names), len(attributes))
-    return Signatures(attributes, names, array, known, table.complete)
+    return Signatures(attributes, names, array, known, complete)
 
 
 def name_fault(name: str) -> str | None:
