@@ -10,7 +10,7 @@ import torch
 
 from pren.errors import PrenError
 from pren.inputs import ArrayInputs
-from pren.problem import ClassTable, Problem, candidates_of, label_indices
+from pren.problem import Answers, ClassTable, Problem, candidates_of, label_indices
 
 NAMES = ["cat", "ape", "dog", "bee"]
 RNG = np.random.default_rng(0)
@@ -323,3 +323,10 @@ def test_a_table_can_be_built_by_hand():
     table = ClassTable.build(["b", "a"], [[3.0, 4.0], [1.0, 0.0]], np.array([1, 0]))
     assert table.signatures.tolist() == [[0.6, 0.8], [1.0, 0.0]]
     assert table.seen.dtype == bool
+
+
+def test_every_answer_has_a_name_or_none_has():
+    assert Answers(np.array([1, 0])).names is None
+    assert Answers(np.array([1, 0]), ("a.jpg", "b.jpg")).names == ("a.jpg", "b.jpg")
+    with pytest.raises(PrenError, match="2 answers but 1 names"):
+        Answers(np.array([1, 0]), ("a.jpg",))

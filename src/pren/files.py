@@ -126,6 +126,11 @@ def check_file(path: Path) -> None:
         raise PrenError(f"{path} {what}.")
 
 
+def is_folder(path: str | Path) -> bool:
+    """Whether there is such a folder; no name is too long or too odd to ask for."""
+    return os.path.isdir(path)  # noqa: PTH112 - pathlib raises where this says no
+
+
 def sha256(path: Path) -> str:
     """The checksum of a file."""
     digest = hashlib.sha256()

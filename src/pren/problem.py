@@ -98,13 +98,23 @@ class Answers:
 
     Attributes:
         labels: (N_pool,) class indices; `UNKNOWN` where nobody knows.
+        names: (N_pool,) what people call each image, such as the path of its file, for reports; None if nothing. A
+            name may give its class away, so it is no part of the problem.
     """
 
     labels: NDArray[np.int64]
+    names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.names is not None and len(self.names) != len(self.labels):
+            raise PrenError(
+                f"There are {len(self.labels)} answers but {len(self.names)} names: give one to each image."
+            )
 
     def without(self, places: NDArray[np.int64]) -> Answers:
         """The same but for some images of the pool."""
-        return Answers(np.delete(self.labels, places))
+        names = None if self.names is None else tuple(np.delete(np.array(self.names, dtype=object), places))
+        return Answers(np.delete(self.labels, places), names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,6 +77,26 @@ class TestDifference:
         assert "params.feature_reg: 1.0, None" in one.difference(two)
 
 
+class TestFolders:
+    def test_a_folder_is_kept_like_a_file(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "mydata").mkdir()
+        (tmp_path / "numbers").mkdir()
+        config = RunConfig(data="mydata")
+        settled = config.settled({})
+        assert settled.data == str(tmp_path / "mydata")
+        assert RunConfig(data="numbers").settled({}).data == "numbers"
+        (tmp_path / "mydata").rename(tmp_path / "moved")
+        assert settled.is_path()
+        assert settled.resolved().difference(RunConfig(data="moved").resolved()) == []
+        assert settled.record["id"] == RunConfig(data="moved").settled({}).record["id"]
+
+    @pytest.mark.parametrize("data", ["numbers", "mydata"])
+    def test_names_are_no_paths(self, data, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert not RunConfig(data=data).is_path()
+
+
 class TestOptions:
     def test_they_reach_the_data_set(self):
         options = {"per_class": 1, "pool_per_class": 2, "shift": {"noise": 0}}

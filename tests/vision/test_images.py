@@ -164,6 +164,21 @@ def test_what_is_no_file_is_refused(tmp_path):
         ImageFolder(tmp_path, plain((3, 6, 8)))
 
 
+def test_a_folder_that_is_closed_to_us_is_named(tmp_path, monkeypatch):
+    draw(tmp_path / "a.png")
+    draw(tmp_path / "closed" / "b.png")
+    real = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(PrenError, match="closed cannot be read: Permission denied"):
+        ImageFolder(tmp_path, plain((3, 6, 8)))
+
+
 def test_saved_images_read_back_exactly(tmp_path):
     problem, _ = load_numbers(per_class=1, pool_per_class=1)
     chosen = np.array([7, 3, 11])

@@ -1,7 +1,9 @@
-"""``pren data``: what is known about data sets."""
+"""``pren data``: what is known about data sets, and what is wrong with one's own."""
 
 from __future__ import annotations
 
+from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,9 +19,40 @@ app = typer.Typer(name="data", help="Look at data sets.", no_args_is_help=True, 
 COUNTS = ("seen", "unseen", "trainval", "test_seen", "test_unseen")
 
 
-@app.callback()
-def _group() -> None:
-    """Look at data sets."""  # without a callback, a single command would take the group's place
+class Setting(str, Enum):
+    """What the pool holds."""
+
+    zsl = "zsl"
+    gzsl = "gzsl"
+
+
+@app.command("check")
+def check(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of photographs of your own.")],
+    setting: Annotated[Setting, typer.Option(help="In gzsl, answers for seen classes count.")] = Setting.zsl,
+    json: Json = False,
+) -> None:
+    """Look for everything that is wrong with a folder of your own; every image is decoded."""
+    show_log()
+    from pren.data import report_folder
+
+    report = report_folder(folder, setting.value)
+    if json:
+        print_json(report.to_dict())
+    else:
+        console = stdout()
+        for problem in report.problems:
+            colour = "red" if problem.severity == "error" else "yellow"
+            console.print(f"[{colour}]{problem.severity}[/] {safe(problem)}", soft_wrap=True)
+        classes = f"{report.seen} seen and {report.unseen} unseen classes, {report.attributes} attributes"
+        console.print(f"{safe(folder)}: {classes}", soft_wrap=True)
+        console.print(f"{report.images} labelled images, {report.pool} unlabelled, {report.answers} answers")
+        if report.ignored:
+            ignored = ", ".join(f"{count} {ending}" for ending, count in report.ignored.items())
+            console.print(f"no images, left out: {safe(ignored)}", soft_wrap=True)
+        console.print(f"errors: {report.errors()}, warnings: {len(report.problems) - report.errors()}")
+    if report.errors():
+        raise typer.Exit(2)
 
 
 @app.command("show")

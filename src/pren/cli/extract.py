@@ -96,11 +96,11 @@ def extract(
 def _files(data: str, root: str | None, data_options: dict[str, Any]) -> list[ImageFiles]:
     """The photographs of a data set, or of any folder."""
     from pren.data import DATASETS, load
-    from pren.data.folder import SIGNATURES_FILE
+    from pren.data.tables import SIGNATURES
     from pren.errors import PrenError
     from pren.vision.images import ImageFiles, ImageFolder
 
-    if data not in DATASETS and Path(data).is_dir() and not (Path(data) / SIGNATURES_FILE).exists():
+    if data not in DATASETS and Path(data).is_dir() and not (Path(data) / SIGNATURES).exists():
         return [ImageFolder(data)]
     problem, _ = load(data, root=root, **data_options)
     if not isinstance(problem.train, ImageFiles) or not isinstance(problem.pool, ImageFiles):

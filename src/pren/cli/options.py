@@ -71,7 +71,7 @@ def build_config(
         where = str(config)
     content |= {key: value for key, value in given.items() if value is not None}
     if "data" not in content:
-        raise PrenError("Say which data to fit: a registered name ('pren list datasets') or a .npz file.")
+        raise PrenError("Say which data to fit: a registered name ('pren list datasets'), a .npz file or a folder.")
     for group, new in (("options", data_options or {}), ("params", params)):
         old = content.get(group)
         if isinstance(old, dict) or old is None:

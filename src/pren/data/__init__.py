@@ -1,6 +1,9 @@
 """Where problems come from."""
 
 from pren.data.arrays import load_arrays, read_inputs
+from pren.data.findings import Finding
+from pren.data.folder import load_folder
+from pren.data.folder_check import FolderReport, check_folder, report_folder
 from pren.data.numbers import Shift, load_numbers
 from pren.data.registry import (
     DATASETS,
@@ -8,6 +11,7 @@ from pren.data.registry import (
     data_root,
     file_options,
     folder_options,
+    is_path,
     list_datasets,
     load,
     recommended_params,
@@ -18,16 +22,22 @@ from pren.data.xlsa17 import load_xlsa17
 __all__ = [
     "DATASETS",
     "Dataset",
+    "Finding",
+    "FolderReport",
     "Shift",
+    "check_folder",
     "data_root",
     "file_options",
     "folder_options",
+    "is_path",
     "list_datasets",
     "load",
     "load_arrays",
+    "load_folder",
     "load_numbers",
     "load_xlsa17",
     "read_inputs",
     "recommended_params",
+    "report_folder",
     "survey",
 ]

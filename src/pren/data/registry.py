@@ -16,9 +16,11 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pren.data.arrays import load_arrays
 from pren.data.benchmarks import SPLITS as BENCHMARK_SPLITS
 from pren.data.benchmarks import load_benchmark
+from pren.data.folder import load_folder
 from pren.data.numbers import SPLITS, load_numbers
 from pren.data.xlsa17 import load_xlsa17
 from pren.errors import PrenError, suggest
+from pren.files import is_folder
 from pren.problem import Answers, Problem, Setting
 
 ROOT_VARIABLE = "PREN_DATA"  # the environment variable that says where data are, read by `data_root` alone
@@ -109,18 +111,26 @@ def list_datasets(pattern: str = "*") -> list[str]:
 
 
 def recommended_params(name: str | Path) -> dict[str, Any]:
-    """The parameters of PrEN and its variants that suit a data set; empty for a file of the user's own."""
+    """The parameters of PrEN and its variants that suit a data set; empty for data of the user's own."""
     return dict(DATASETS[str(name)].params) if str(name) in DATASETS else {}
 
 
 def file_options(name: str | Path) -> tuple[str, ...]:
-    """The options of a data set that name files; none for a file of the user's own."""
+    """The options of a data set that name files; none for data of the user's own."""
     return DATASETS[str(name)].file_options if str(name) in DATASETS else ()
 
 
 def folder_options(name: str | Path) -> tuple[str, ...]:
     """The options of a data set that may be the path of a folder; none for a file of the user's own."""
     return DATASETS[str(name)].folder_options if str(name) in DATASETS else ()
+
+
+def is_path(name: str | Path) -> bool:
+    """Whether a name means a file or a folder of the user's own, be it there or not, and not a registered data set."""
+    text = str(name)
+    if text in DATASETS:
+        return False
+    return text.lower().endswith(".npz") or Path(text).name != text or is_folder(text)
 
 
 def data_root(name: str, root: str | Path | None) -> Path | None:
@@ -140,7 +150,8 @@ def load(
     """Load a problem and, kept apart from it, its answers.
 
     Args:
-        name: One of `list_datasets`, or the path of a ``.npz`` file (see `pren.data.arrays`).
+        name: One of `list_datasets`, or the path of a ``.npz`` file (see `pren.data.arrays`) or of a folder of
+            photographs (see `pren.data.folder`).
         root: The folder with the data, for data sets that need one; the environment variable ``PREN_DATA`` if left out.
         split: Which split; the data set's first if left out.
         setting: "zsl" or "gzsl".
@@ -152,17 +163,17 @@ def load(
     Raises:
         PrenError: If there is no such data set, split or option, or the data cannot be read.
     """
-    if str(name).lower().endswith(".npz"):
+    if is_path(name):
         if root is not None or split is not None:
-            raise PrenError(f"{name} is a file of its own, with no root and no splits: leave both out.")
-        options = _checked(str(name), load_arrays, options, taken={"path", "setting"})
-        return load_arrays(name, setting=setting, **options)
+            raise PrenError(f"{name} is data of its own, with no root and no splits: leave both out.")
+        loader = _own_loader(name)
+        return loader(name, setting=setting, **_checked(str(name), loader, options, taken={"path", "setting"}))
 
     dataset = DATASETS.get(str(name))
     if dataset is None:
         raise PrenError(
             f"There is no data set {str(name)!r}. {suggest(str(name), DATASETS)} "
-            "Data of your own are given as the path of a .npz file."
+            "Data of your own are given as the path of a .npz file, or of a folder of photographs."
         )
     if root is not None and not dataset.needs_root:
         raise PrenError(f"{dataset.name} takes no root: it is not read from a folder. Leave root out.")
@@ -180,6 +191,15 @@ def load(
     if dataset.needs_root:
         options["root"] = folder
     return dataset.load(split=split, setting=setting, **options)
+
+
+def _own_loader(path: str | Path) -> Callable[..., Loaded]:
+    """What reads the user's own data."""
+    if str(path).lower().endswith(".npz"):
+        return load_arrays
+    if os.path.lexists(path) and not is_folder(path):
+        raise PrenError(f"{path} is neither a .npz file nor a folder: data of your own are one of the two.")
+    return load_folder
 
 
 def _checked(name: str, loader: Callable[..., Loaded], options: dict[str, Any], taken: set[str]) -> dict[str, Any]:

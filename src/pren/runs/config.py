@@ -10,7 +10,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pren.data import file_options, folder_options, load, recommended_params
+from pren.data import file_options, folder_options, is_path, load, recommended_params
 from pren.errors import PrenError, suggest
 from pren.files import read_bytes
 from pren.methods.base import Method
@@ -30,7 +30,7 @@ class RunConfig(BaseModel):
 
     Attributes:
         format: How all this is written down; see `pren.runs.migrate`.
-        data: A registered name or the path of a file.
+        data: A registered name, or the path of a file or a folder.
         root: The folder of a data set that is not embedded.
         split: Which of its splits; None for its default.
         setting: "zsl" or "gzsl".
@@ -57,9 +57,9 @@ class RunConfig(BaseModel):
     params: dict[str, Any] = {}
     record: dict[str, Any] = {}
 
-    def is_file(self) -> bool:
-        """Whether the data are a file of the user's own, not a registered name."""
-        return Path(self.data).suffix.lower() == ".npz"
+    def is_path(self) -> bool:
+        """Whether the data are a file or a folder of the user's own, not a registered name."""
+        return is_path(self.data)
 
     def resolved(self) -> RunConfig:
         """The same with every parameter written out and checked."""
@@ -81,7 +81,7 @@ class RunConfig(BaseModel):
             if not what[key]:
                 del what[key]  # so that runs from before there were any keep their id
         identity = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
-        data = str(Path(self.data).absolute()) if self.is_file() else self.data
+        data = str(Path(self.data).absolute()) if self.is_path() else self.data
         root, cache = (None if path is None else str(Path(path).absolute()) for path in (self.root, self.cache))
         params, extractor = dict(self.params), self.extractor
         if _is_path(params.get("weights")):
@@ -134,7 +134,7 @@ class RunConfig(BaseModel):
 
         Not where the data are: they may have moved, and their hashes tell whether they are the same.
         """
-        aside = {"record", "root", "cache"} | ({"data"} if self.is_file() and other.is_file() else set())
+        aside = {"record", "root", "cache"} | ({"data"} if self.is_path() and other.is_path() else set())
         ours, theirs = self.model_dump(exclude=aside), other.model_dump(exclude=aside)
         for config, content in ((self, ours), (other, theirs)):
             content["options"] |= config._wherever()

@@ -3,8 +3,8 @@
 config.yaml         what was asked, with every parameter, and a record: versions, hashes, the command
 history.csv         round, loss, pseudo-labels, how many of them are new
 timings.csv         seconds per round (apart from the history, which is the same for the same seed)
-pseudo_labels.csv   the last round's: place in the pool, class
-predictions.csv     place in the pool, class, score
+pseudo_labels.csv   the last round's: place in the pool (or file, where images have names), class
+predictions.csv     place in the pool (or file), class, score
 metrics.json        where the answers are known
 model.safetensors   the model to keep
 manifest.json       the checksums of all these; written last, so where it is, the run is finished
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -56,10 +56,15 @@ class RunFolder:
     """Reads and writes a run; every write is whole or not at all.
 
     `create` and `reopen` hold the folder against other writers until `close`, or the end of a ``with`` block.
+
+    Attributes:
+        path: Where it is.
+        names: What tables call the images of the pool, None for their places; known to whoever has the data.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.names: Sequence[str] | None = None
         self._made = False  # whether the folder itself is ours, and not the user's
         self._lock: Lock | None = None
         self._run = ""  # what the checksums say which run their files belong to
@@ -227,7 +232,7 @@ class RunFolder:
             link(current / MODEL_FILE, self.path / MODEL_FILE)
             write_csv(self.path / "history.csv", HISTORY, ([row[name] for name in HISTORY] for row in state.history))
             write_csv(self.path / "timings.csv", ("round", "seconds"), enumerate(state.timings))
-            write_csv(self.path / "pseudo_labels.csv", ("image", "class"), state.pseudo_labels)
+            self._write_images("pseudo_labels.csv", ("class",), state.pseudo_labels)
             remove_others(current)
             for unfinished in self.path.glob(f"{WRITING}*"):
                 remove(unfinished)
@@ -251,8 +256,16 @@ class RunFolder:
         with self._writing():
             if metrics is not None:
                 write_json(self.path / "metrics.json", {**facts, **metrics.to_dict()})
-            write_csv(self.path / "predictions.csv", ("image", "class", "score"), rows)
+            self._write_images("predictions.csv", ("class", "score"), rows)
             write_manifest(self.path, result_files(self.path), self._run)
+
+    def _write_images(self, file: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+        """Write a table with a row per image, its place in the pool first; by name where images have names."""
+        if self.names is None:
+            write_csv(self.path / file, ("image", *columns), rows)
+        else:
+            named = sorted((self.names[place], *rest) for place, *rest in rows)
+            write_csv(self.path / file, ("file", *columns), named)
 
     @property
     def _checkpoints(self) -> Path:

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from lightning_fabric import Fabric
@@ -80,6 +80,8 @@ def train(
                 else:
                     record = {"hashes": hashes, "source": problem.source, **_surroundings(command, fabric)}
                     folder = RunFolder.create(out, config.settled(record))
+        if folder is not None and answers is not None:
+            folder.names = answers.names
         with folder or nullcontext():
             if not share_text(fabric, "finished" if folder is not None and folder.finished() else ""):
                 try:
@@ -140,8 +142,7 @@ def finish(folder: RunFolder, problem: Problem, answers: Answers | None) -> None
     folder.check_held()
     method = folder.model()
     scores = _scores(method, problem)
-    known = answers is not None and (answers.labels != UNKNOWN).any()
-    metrics = evaluate(scores, answers, problem.classes, problem.setting) if answers is not None and known else None
+    metrics = evaluate(scores, answers, problem.classes, problem.setting) if _any_known(answers) else None
     facts: dict[str, Any] = {"hashes": problem.fingerprint(), "rule": method.get_params().get("gzsl_rule")}
     folder.save_results(scores, problem.classes, problem.setting, metrics, facts)
 
@@ -154,11 +155,19 @@ def evaluate_run(folder: RunFolder) -> dict[str, Any]:
     """
     config = folder.config()
     problem, answers = load_problem(config, single_process())
-    if answers is None:
-        raise PrenError(f"The data of {folder.path} has no answers, so there is nothing to evaluate against.")
+    if not _any_known(answers):
+        raise PrenError(
+            f"The data of {folder.path} has no answers, so there is nothing to evaluate against: add the classes of "
+            "some images of the pool (in a folder of photographs, as answers.csv)."
+        )
     _check_hashes(folder, config, problem.fingerprint())
     metrics = evaluate(_scores(folder.model(), problem), answers, problem.classes, problem.setting)
     return metrics.to_dict()
+
+
+def _any_known(answers: Answers | None) -> TypeGuard[Answers]:
+    """Whether there is anything to evaluate against."""
+    return answers is not None and bool((answers.labels != UNKNOWN).any())
 
 
 def _scores(method: Method, problem: Problem) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -122,7 +123,13 @@ def list_images(folder: str | Path) -> list[str]:
     """
     if not Path(folder).is_dir():
         raise PrenError(f"There is no folder {folder}: check the path.")
-    return sorted(path.relative_to(folder).as_posix() for path in _image_files(Path(folder)))
+    names = []
+    for path, is_image, fault in walk_images(Path(folder), Path(folder)):
+        if fault is not None:
+            raise PrenError(f"{path} {fault}")
+        if is_image:
+            names.append(path.relative_to(folder).as_posix())
+    return sorted(names)
 
 
 def save_images(inputs: Inputs, indices: NDArray[np.int64], folder: str | Path) -> list[Path]:
@@ -153,15 +160,51 @@ def save_images(inputs: Inputs, indices: NDArray[np.int64], folder: str | Path) 
     return paths
 
 
-def _image_files(folder: Path) -> Iterator[Path]:
-    inside = folder.resolve()
-    for parent, folders, files in os.walk(folder):  # which does not follow links to folders, so it comes to an end
+class Entry(NamedTuple):
+    """What stands in a folder.
+
+    Attributes:
+        path: Where it is.
+        is_image: Whether its name says that it is an image; what is no file at all can have such a name too.
+        fault: Why it cannot be read, to be said after its path; None if it can.
+    """
+
+    path: Path
+    is_image: bool
+    fault: str | None = None
+
+
+def walk_images(folder: Path, within: Path) -> Iterator[Entry]:
+    """All files in a folder and its subfolders, links to folders (which are not followed), and what is unreadable.
+
+    Args:
+        folder: Where to look.
+        within: The folder that no link may lead out of.
+    """
+    closed: list[OSError] = []
+    inside = within.resolve()
+    for parent, folders, files in os.walk(folder, onerror=closed.append):  # follows no link, so it comes to an end
         for path in (Path(parent, name) for name in folders + files):
-            is_image = path.suffix.lower() in EXTENSIONS and not path.is_dir()
-            if is_image and not path.is_file():
-                what = "a dead link" if path.is_symlink() else "a pipe or a device"  # which would be read for ever
-                raise PrenError(f"{path} is {what}, not an image: take it out of the folder.")
-            if path.is_symlink() and (is_image or path.is_dir()) and not path.resolve().is_relative_to(inside):
-                raise PrenError(f"{path} is a link that leads out of {folder}: copy what it stands for, or remove it.")
-            if is_image:
-                yield path
+            try:
+                entry = _entry(path, inside, within)
+            except OSError as error:
+                entry = Entry(path, False, f"cannot be read: {error.strerror or error}.")
+            if entry is not None:
+                yield entry
+    for reason in closed:
+        yield Entry(Path(reason.filename), False, f"cannot be read: {reason.strerror or reason}.")
+
+
+def _entry(path: Path, inside: Path, within: Path) -> Entry | None:
+    """What stands at a path; None for an ordinary folder."""
+    is_link, is_folder = path.is_symlink(), path.is_dir()
+    if is_folder and not is_link:
+        return None
+    is_image = path.suffix.lower() in EXTENSIONS and not is_folder
+    fault = None
+    if is_image and not path.is_file():
+        what = "a dead link" if is_link else "a pipe or a device"  # which would be read for ever
+        fault = f"is {what}, not an image: take it out of the folder."
+    elif is_link and (is_image or is_folder) and not path.resolve().is_relative_to(inside):
+        fault = f"is a link that leads out of {within}: copy what it stands for, or remove it."
+    return Entry(path, is_image, fault)

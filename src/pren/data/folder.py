@@ -1,0 +1,284 @@
+"""A folder of the user's own photographs.
+
+images/CLASS/...    labelled photographs of the seen classes, in any tree below a folder per class
+unlabelled/...      the pool, in any tree
+signatures.csv      class,attribute,attribute,...   one row for every class, seen and unseen
+answers.csv         file,class                      optional; for the evaluation only
+
+Everything is read before anything is said, so that `pren data check` can list all that is wrong at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shlex
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from pren.data.findings import Finding, Findings, quoted
+from pren.data.partition import DATA_SEED
+from pren.data.tables import SIGNATURES, Row, Signatures, normal, read_signatures, read_table
+from pren.errors import PrenError
+from pren.files import is_folder, sha256
+from pren.problem import UNKNOWN, Answers, ClassTable, Problem, Setting
+from pren.seeds import stream
+from pren.vision.images import EXTENSIONS, ImageFiles, walk_images
+
+log = logging.getLogger(__name__)
+
+IMAGES, POOL, ANSWERS, DESCRIPTIONS = "images", "unlabelled", "answers.csv", "descriptions.csv"
+ENDINGS = f"files that end in {', '.join(EXTENSIONS)}"
+FEW = 3  # how many problems an error names
+
+
+@dataclass(eq=False)
+class OwnData:
+    """What is in such a folder.
+
+    Attributes:
+        path: The folder.
+        signatures: The class table, None if it cannot be read.
+        train: The labelled photographs: their path in ``images``, and their class.
+        pool: The paths of the unlabelled ones in ``unlabelled``, sorted.
+        answers: The class of some of them, by their place in `pool`.
+        ignored: How many files are no images, by how their names end.
+        findings: What is wrong.
+    """
+
+    path: Path
+    signatures: Signatures | None = None
+    train: list[tuple[str, str]] = field(default_factory=list)
+    pool: list[str] = field(default_factory=list)
+    answers: dict[int, str] = field(default_factory=dict)
+    ignored: Counter[str] = field(default_factory=Counter)
+    findings: Findings = field(default_factory=Findings)
+
+    def seen(self) -> set[str]:
+        """The classes that have photographs."""
+        return {name for _, name in self.train}
+
+    def labelled(self) -> ImageFiles:
+        """The labelled photographs, in the order of `train`."""
+        return ImageFiles(self.path / IMAGES, [file for file, _ in self.train])
+
+
+def load_folder(path: str | Path, setting: Setting = "zsl") -> tuple[Problem, Answers]:
+    """Read a problem from a folder of photographs; none of them is decoded yet.
+
+    Args:
+        path: The folder; see the top of this file.
+        setting: "zsl" or "gzsl".
+
+    Returns:
+        The problem, its pool in an order that tells nothing, and the answers, with the name of every pool image and
+        `UNKNOWN` where ``answers.csv`` says nothing.
+
+    Raises:
+        PrenError: If anything is wrong; it names the first problems and says how to see all of them.
+    """
+    content = read_folder(path, setting)
+    found = content.findings.listed()
+    errors = [finding for finding in found if finding.severity == "error"]
+    if errors:
+        raise PrenError(f"{path} cannot be used like this. {_first_few(errors, path)}")
+    if found:
+        log.warning("%s", _first_few(found, path))
+    table = content.signatures
+    if table is None:  # which is never without an error
+        raise AssertionError
+    row = {name: number for number, name in enumerate(table.names)}
+    seen = np.isin(np.array(table.names), sorted(content.seen()))
+    order = stream(DATA_SEED, "pool order").permutation(len(content.pool))
+    names = tuple(content.pool[place] for place in order)
+    problem = Problem(
+        train=content.labelled(),
+        labels=np.array([row[name] for _, name in content.train], dtype=np.int64),
+        pool=ImageFiles(content.path / POOL, names),
+        classes=ClassTable.build(table.names, table.values, seen),
+        setting=setting,
+        source={
+            "name": "folder",
+            "folder": str(path),
+            "signatures": SIGNATURES,
+            "files": {SIGNATURES: sha256(content.path / SIGNATURES)},
+        },
+    )
+    labels = np.full(len(content.pool), UNKNOWN, dtype=np.int64)
+    for place, name in content.answers.items():
+        labels[place] = row[name]
+    return problem, Answers(labels[order], names)
+
+
+def read_folder(path: str | Path, setting: Setting = "zsl") -> OwnData:
+    """Read everything but the pixels, and note everything that is wrong.
+
+    Raises:
+        PrenError: If there is no such folder, or it is closed to us.
+    """
+    if not is_folder(path):
+        raise PrenError(f"There is no folder {path}: check the path.")
+    content = OwnData(Path(path))
+    try:
+        _read(content, setting)
+    except OSError as error:
+        raise PrenError(f"Cannot read {error.filename or path}: {error.strerror or error}.") from error
+    return content
+
+
+def _read(content: OwnData, setting: Setting) -> None:
+    findings = content.findings
+    if os.path.lexists(content.path / SIGNATURES):
+        content.signatures = read_signatures(content.path, findings)
+    else:
+        hint = "it is missing: it holds one row for every class, seen and unseen."
+        if os.path.lexists(content.path / DESCRIPTIONS):
+            hint = f"it is missing, and {DESCRIPTIONS} cannot take its place yet: give every class a row of numbers."
+        findings.add(SIGNATURES, hint)
+    folders = _read_labelled(content)
+    for name in _list(content, POOL):
+        if _is_text(name):
+            content.pool.append(name)
+        else:
+            findings.add(f"{POOL}/{name}", "its name is not valid text, and results could not name it: rename it.")
+    if not content.pool and (content.path / POOL).is_dir():
+        findings.add(POOL, f"there is no photograph to recognise: it needs {ENDINGS}.")
+    table = content.signatures
+    if table is not None and table.complete and table.known and not table.known.keys() - folders:
+        message = f"every class has a folder in {IMAGES}: add rows for the classes that nobody has labelled."
+        findings.add(SIGNATURES, message)
+    if os.path.lexists(content.path / ANSWERS):
+        _read_answers(content, setting)
+
+
+def _read_labelled(content: OwnData) -> set[str]:
+    """Read ``images``; returns the classes that have a folder there."""
+    findings, table = content.findings, content.signatures
+    folders: dict[str, str] = {}  # of a class
+    images: dict[str, list[str]] = {}  # of a folder
+    for file in _list(content, IMAGES):
+        folder, *rest = file.split("/", 1)
+        if rest:
+            images.setdefault(folder, []).append(file)
+        else:
+            message = "it is in no folder of a class, so it is left out."
+            findings.add(f"{IMAGES}/{file}", message, severity="warning")
+    top = content.path / IMAGES
+    entries = sorted(top.iterdir()) if top.is_dir() and _stays(top, content.path) else []
+    for entry in entries:
+        if not entry.is_dir() or entry.is_symlink():  # links have been looked at above
+            continue
+        where, name = f"{IMAGES}/{entry.name}", normal(entry.name)
+        if name in folders:
+            findings.add(
+                where, f"it is the same class as {quoted(folders[name])}, written otherwise: join the two folders."
+            )
+            continue
+        folders[name] = where
+        if entry.name not in images:
+            findings.add(where, f"it has no photographs: it needs {ENDINGS}; a class without any has no folder.")
+        if table is None or name in table.known:
+            content.train += [(file, name) for file in images.get(entry.name, ())]
+        elif table.complete:
+            near = findings.nearest(name, table.known)
+            findings.add(where, f"class {quoted(name)} has no row in {SIGNATURES}.{near or ' Add one.'}")
+    if not folders and top.is_dir():
+        findings.add(IMAGES, "there is no folder of a class, such as images/horse, with labelled photographs.")
+    return set(folders)
+
+
+def _list(content: OwnData, part: str) -> list[str]:
+    """The image files below a part of the folder, relative to it and sorted; what is none is noted."""
+    top, findings, names = content.path / part, content.findings, []
+    if not top.is_dir():
+        findings.add(part, "this folder is missing." if not os.path.lexists(top) else "this is not a folder.")
+        return []
+    if not _stays(top, content.path):
+        findings.add(part, f"it is a link that leads out of {content.path}: copy what it stands for.")
+        return []
+    for path, is_image, fault in sorted(walk_images(top, content.path)):
+        name = path.relative_to(top).as_posix()
+        if fault is not None:
+            findings.add(f"{part}/{name}", f"it {fault}")
+        elif is_image:
+            names.append(name)
+        elif path.is_dir():
+            message = "it is a link to a folder, which is not followed: copy what it stands for."
+            findings.add(f"{part}/{name}", message, severity="warning")
+        else:
+            content.ignored[path.suffix.lower() or path.name] += 1
+    return sorted(names)
+
+
+def _read_answers(content: OwnData, setting: Setting) -> None:
+    findings, seen = content.findings, content.seen()
+    table = read_table(content.path, ANSWERS, "file,class", findings)
+    if table is None:
+        return
+    if [cell.strip().lower() for cell in table.header.cells] != ["file", "class"]:
+        findings.add(ANSWERS, "the first line must be file,class.", table.header.line)
+        return
+    places = {normal(name): place for place, name in enumerate(content.pool)}
+    places |= {name: place for place, name in enumerate(content.pool)}
+    first: dict[int, int] = {}  # the line of the answer for a place
+    barred: list[Row] = []
+    for row in table.rows:
+        if findings.full(ANSWERS):
+            break
+        file, name = row.cells[0], normal(row.cells[1])
+        place = places.get(file, places.get(normal(file)))
+        fault = _path_fault(file)
+        if fault is None and place is None:
+            off = file.removeprefix(f"{POOL}/")
+            near = f" Leave {POOL}/ off." if off != file and off in places else findings.nearest(file, places)
+            fault = f"there is no image {quoted(file)} in {POOL}.{near}"
+        elif fault is None and place in first:
+            fault = f"{quoted(file)} has an answer in line {first[place]} already."
+        if fault is not None:
+            findings.add(ANSWERS, fault, row.line)
+        elif place is not None:
+            first[place] = row.line
+        if not name or content.signatures is None:  # nobody knows
+            continue
+        if name not in content.signatures.known:
+            if content.signatures.complete:
+                near = findings.nearest(name, content.signatures.known)
+                findings.add(ANSWERS, f"class {quoted(name)} has no row in {SIGNATURES}.{near}", row.line)
+        elif setting == "zsl" and name in seen:
+            barred.append(row)
+        elif fault is None and place is not None:
+            content.answers[place] = name
+    if barred:
+        others = f" (lines like this: {len(barred)})" if len(barred) > 1 else ""
+        message = (
+            f"{quoted(barred[0].cells[1])} is a seen class{others}, and in the setting 'zsl' the pool has none: such "
+            "answers do not count. Choose the setting 'gzsl', or take these images out of the pool."
+        )
+        findings.add(ANSWERS, message, barred[0].line, "warning")
+
+
+def _path_fault(file: str) -> str | None:
+    """What is wrong with a path in the pool, None if nothing is."""
+    if not file.strip():
+        return "there is no file name."
+    if "\\" in file or PurePosixPath(file).is_absolute() or re.match("[A-Za-z]:", file) or ".." in file.split("/"):
+        return f"{quoted(file)} leads out of {POOL}: give the path in that folder, with / between its parts."
+    return None
+
+
+def _stays(path: Path, within: Path) -> bool:
+    return path.resolve().is_relative_to(within.resolve())
+
+
+def _is_text(name: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in name)
+
+
+def _first_few(found: list[Finding], path: str | Path) -> str:
+    command = f"pren data check {shlex.quote(str(path))}"
+    count = "1 problem" if len(found) == 1 else f"{len(found)} problems"
+    return f"{' '.join(str(finding) for finding in found[:FEW])} ({count}; '{command}' lists all.)"

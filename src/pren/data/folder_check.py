@@ -1,0 +1,130 @@
+"""Look at a folder of the user's own photographs through and through, every image decoded."""
+
+from __future__ import annotations
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pren.data.findings import Finding, quoted
+from pren.data.folder import IMAGES, POOL, OwnData, read_folder
+from pren.data.tables import SIGNATURES
+from pren.errors import PrenError
+from pren.problem import Setting
+from pren.vision.decoding import without_warnings
+from pren.vision.images import THREADS, ImageFiles
+
+
+@dataclass(frozen=True)
+class FolderReport:
+    """What is in a folder, and what is wrong with it.
+
+    Attributes:
+        folder: Its path.
+        seen: Classes that have labelled photographs.
+        unseen: Classes that have none.
+        attributes: How many numbers describe a class.
+        images: Labelled photographs.
+        pool: Unlabelled ones.
+        answers: How many of those have an answer that counts.
+        ignored: Files that are no images, by how their names end.
+        problems: Everything that is wrong, errors first.
+    """
+
+    folder: str
+    seen: int
+    unseen: int
+    attributes: int
+    images: int
+    pool: int
+    answers: int
+    ignored: dict[str, int] = field(default_factory=dict)
+    problems: list[Finding] = field(default_factory=list)
+
+    def errors(self) -> int:
+        """How many of the problems must be mended."""
+        return sum(problem.severity == "error" for problem in self.problems)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return asdict(self)
+
+
+def check_folder(path: str | Path, setting: Setting = "zsl") -> list[Finding]:
+    """Everything that is wrong with a folder (see `pren.data.folder`), errors first.
+
+    Raises:
+        PrenError: If there is no such folder.
+    """
+    return report_folder(path, setting).problems
+
+
+def report_folder(path: str | Path, setting: Setting = "zsl") -> FolderReport:
+    """What is in a folder, and everything that is wrong with it.
+
+    Args:
+        path: The folder; see `pren.data.folder`.
+        setting: "zsl" or "gzsl", in which answers for seen classes count.
+
+    Raises:
+        PrenError: If there is no such folder.
+    """
+    content = read_folder(path, setting)
+    _look_at_images(content)
+    _look_for_twins(content)
+    table, seen = content.signatures, content.seen()
+    return FolderReport(
+        folder=str(path),
+        seen=len(seen),
+        unseen=0 if table is None else len(table.known.keys() - seen),
+        attributes=0 if table is None else len(table.attributes),
+        images=len(content.train),
+        pool=len(content.pool),
+        answers=len(content.answers),
+        ignored=dict(content.ignored.most_common()),
+        problems=content.findings.listed(),
+    )
+
+
+def _look_at_images(content: OwnData) -> None:
+    """Decode all images, and look for photographs that are labelled and in the pool too."""
+    labelled: dict[bytes, str] = {}
+    for part, files in ((IMAGES, [file for file, _ in content.train]), (POOL, content.pool)):
+        inputs = ImageFiles(content.path / part, files)
+        with without_warnings(), ThreadPoolExecutor(THREADS) as threads:
+            looks = threads.map(partial(_look, inputs), range(len(inputs)))
+            for place, (digest, fault) in enumerate(looks):
+                name = f"{part}/{files[place]}"
+                if fault is not None:
+                    content.findings.add(name, fault.replace(str(content.path / name), "it"))
+                elif part == IMAGES:
+                    labelled.setdefault(digest, name)
+                elif digest in labelled:
+                    message = f"it is the same as {quoted(labelled[digest])}, whose class is known: take it out."
+                    content.findings.add(name, message, severity="warning")
+
+
+def _look(inputs: ImageFiles, place: int) -> tuple[bytes, str | None]:
+    """The hash of an image's content, and why it cannot be decoded, if it cannot."""
+    try:
+        content = inputs.content(place)
+        inputs.levels(place, content)
+    except PrenError as error:
+        return b"", str(error)
+    return hashlib.sha256(content).digest(), None
+
+
+def _look_for_twins(content: OwnData) -> None:
+    """Look for classes that nothing tells apart."""
+    table = content.signatures
+    if table is None:
+        return
+    first: dict[bytes, str] = {}
+    for name, values in zip(table.names, table.values, strict=True):
+        twin = first.setdefault((values + 0.0).tobytes(), name)  # -0 is 0
+        if twin != name:
+            message = f"{quoted(name)} has the signature of {quoted(twin)}: the two cannot be told apart."
+            content.findings.add(SIGNATURES, message, table.known[name], "warning")

@@ -1,0 +1,228 @@
+"""A folder of one's own photographs on the command line: check, fit, show, evaluate, predict."""
+
+import csv
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+from pren.runs.train import train
+
+COLOURS = {"red": (1, 0, 0), "green": (0, 1, 0), "blue": (0, 0, 1), "yellow": (1, 1, 0), "violet": (1, 0, 1)}
+SEEN = ("red", "green", "blue")
+QUICK = (
+    "--set=backbone=small-cnn",
+    "--set=rounds=1",
+    "--set=heads=2",
+    "--set=dim=2",
+    "--set=hidden=[8]",
+    "--set=batch_size=4",
+    "--set=initial_batches=1",
+    "--set=batches=1",
+    "--set=n_max=2",
+)
+
+
+def photograph(path, colour, rng):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = 200 * np.array(COLOURS[colour]) + rng.integers(0, 50, (9, 12, 3))
+    Image.fromarray(pixels.astype(np.uint8)).save(path)
+
+
+@pytest.fixture
+def mydata():
+    """Three seen colours, two unseen ones; the names of the pool's files say nothing."""
+    rng = np.random.default_rng(0)
+    folder = Path("mydata")
+    for colour in SEEN:
+        for number in range(2):
+            photograph(folder / "images" / colour / f"{number}.png", colour, rng)
+    answers = {}
+    for number in range(6):
+        name = f"{'new/' * (number % 2)}{number}.png"
+        answers[name] = "yellow" if number < 3 else "violet"
+        photograph(folder / "unlabelled" / name, answers[name], rng)
+    rows = [f"{name},{r},{g},{b}\n" for name, (r, g, b) in COLOURS.items()]
+    (folder / "signatures.csv").write_text("class,red,green,blue\n" + "".join(rows))
+    (folder / "answers.csv").write_text("file,class\n" + "".join(f"{k},{v}\n" for k, v in answers.items()))
+    return folder
+
+
+def table(path):
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def same(*runs):
+    """Whether runs have left the same."""
+    names = ("model.safetensors", "history.csv", "pseudo_labels.csv", "predictions.csv", "metrics.json")
+    contents = [{name: Path(run, name).read_bytes() for name in names if Path(run, name).exists()} for run in runs]
+    return all(content == contents[0] for content in contents)
+
+
+class TestFit:
+    def test_from_photographs_to_labels(self, good, mydata):
+        assert "finished" in good("fit", "mydata", *QUICK, "--out", "run").out
+        config = yaml.safe_load(Path("run/config.yaml").read_text())
+        assert config["data"] == str(mydata.absolute())
+        assert config["record"]["source"]["name"] == "folder"
+        assert set(config["record"]["source"]["files"]) == {"signatures.csv"}
+
+        predictions = table("run/predictions.csv")
+        assert predictions[0] == ["file", "class", "score"]
+        assert [row[0] for row in predictions[1:]] == ["0.png", "2.png", "4.png", "new/1.png", "new/3.png", "new/5.png"]
+        assert {row[1] for row in predictions[1:]} <= {"yellow", "violet"}
+        pseudo = table("run/pseudo_labels.csv")
+        assert pseudo[0] == ["file", "class"]
+        files = [row[0] for row in pseudo[1:]]
+        assert files
+        assert files == sorted(files)
+        assert set(files) <= {row[0] for row in predictions[1:]}
+
+        metrics = json.loads(Path("run/metrics.json").read_text())
+        true = dict(table(mydata / "answers.csv")[1:])
+        assert metrics["macc"] == pytest.approx(np.mean([true[file] == name for file, name, _ in predictions[1:]]))
+        assert "on mydata (zsl, finished)" in good("show", "run").out
+        assert json.loads(good("evaluate", "run", "--json").out)["macc"] == metrics["macc"]
+
+        good("predict", "run", "mydata/unlabelled", "--out", "labels.csv", "--top", "1")
+        for (file, name, score), (same_file, same_name, same_score) in zip(
+            predictions[1:], table("labels.csv")[1:], strict=True
+        ):
+            assert (file, name) == (same_file, same_name)
+            assert float(score) == pytest.approx(float(same_score), abs=1e-5)
+
+    def test_answers_have_no_part_in_what_is_learned(self, good, bad, mydata):
+        good("fit", "mydata", *QUICK, "--out", "with")
+        (mydata / "answers.csv").unlink()
+        good("fit", "mydata", *QUICK, "--out", "without")
+        assert not Path("without/metrics.json").exists()
+        for name in ("model.safetensors", "pseudo_labels.csv", "predictions.csv"):
+            assert Path("with", name).read_bytes() == Path("without", name).read_bytes()
+        assert "finished" in good("show", "without").out
+        assert "has no answers" in bad("evaluate", "without")
+
+    def test_an_interrupted_run_goes_on_with_data_that_have_moved(self, good, pren, mydata, monkeypatch):
+        good("fit", "mydata", *QUICK, "--out", "whole")
+
+        def interrupted(*arguments, on_round, **options):
+            def stop(done, method):
+                on_round(done, method)
+                raise KeyboardInterrupt
+
+            return train(*arguments, on_round=stop, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr("pren.runs.train.train", interrupted)
+            assert pren("fit", "mydata", *QUICK, "--out", "run").code == 130
+        assert table("run/pseudo_labels.csv")[0] == ["file", "class"]
+        Path("elsewhere").mkdir()
+        mydata.rename("elsewhere/moved")
+        Path("run/pseudo_labels.csv").unlink()
+        good("fit", "elsewhere/moved", "--resume", "--out", "run")
+        assert same("whole", "run")
+
+    def test_other_photographs_are_not_the_same_data(self, good, bad, mydata):
+        good("fit", "mydata", *QUICK, "--out", "run")
+        shutil.copyfile(mydata / "images/red/0.png", mydata / "unlabelled/7.png")
+        assert "its hash has changed" in bad("fit", "--resume", "--out", "run")
+        assert "its hash has changed" in bad("evaluate", "run")
+
+    def test_a_folder_with_mistakes_leaves_no_run(self, bad, mydata):
+        (mydata / "images/red").rename(mydata / "images/rad")
+        message = bad("fit", "mydata", *QUICK, "--out", "run")
+        assert "images/rad: class 'rad' has no row in signatures.csv. Did you mean 'red'?" in message
+        assert "'pren data check mydata' lists all" in message
+        assert not Path("run").exists()
+
+    def test_what_is_no_folder(self, bad, mydata):
+        assert "There is no folder ./mydta" in bad("fit", "./mydta")
+        assert "a folder of photographs" in bad("fit", "mydta")
+        assert "neither a .npz file nor a folder" in bad("fit", "mydata/signatures.csv")
+        assert "a .npz file or a folder" in bad("fit")
+
+
+class TestCheck:
+    def test_nothing_is_wrong(self, good, mydata):
+        (mydata / "images/notes.txt").write_text("")
+        assert good("data", "check", "mydata").out.splitlines() == [
+            "mydata: 3 seen and 2 unseen classes, 3 attributes",
+            "6 labelled images, 6 unlabelled, 6 answers",
+            "no images, left out: 1 .txt",
+            "errors: 0, warnings: 0",
+        ]
+
+    def plant(self, mydata):
+        """A dozen mistakes; what is to be said of each begins with these words."""
+        with (mydata / "signatures.csv").open("a") as file:
+            file.write("grey,1,nan,1\nblack,0,0,0\nred,1,1,1\nbrown,1\npink,1,rosy,1\nwhite,1,1,1\n")
+        with (mydata / "answers.csv").open("a") as file:
+            file.write("../secret.png,violet\n0.png,violet\n9.png,violet\n7.png,voilet\n8.png,red\n")
+        (mydata / "images/gren").mkdir()
+        (mydata / "images/blue/bad.png").write_bytes(b"no image")
+        (mydata / "images/blue/dead.png").symlink_to("nowhere")
+        (mydata / "unlabelled/out.png").symlink_to(mydata.parent.absolute() / "secret.png")
+        Image.new("RGB", (3, 3)).save("secret.png")
+        os.mkfifo(mydata / "unlabelled/pipe\x1b[31m.png")
+        shutil.copyfile(mydata / "images/red/0.png", mydata / "unlabelled/7.png")
+        Image.new("RGB", (3, 3)).save(mydata / "unlabelled/8.png")
+        return [
+            "error signatures.csv, line 7: column 'green' is 'nan'",
+            "error signatures.csv, line 8: the signature is all zeros",
+            "error signatures.csv, line 9: class 'red' stands in line 2 already",
+            "error signatures.csv, line 10: it has 2 fields",
+            "error signatures.csv, line 11: column 'green' is 'rosy', not a number",
+            "error images/blue/dead.png: it is a dead link",
+            "error images/gren: it has no photographs",
+            "error images/gren: class 'gren' has no row in signatures.csv. Did you mean 'green'?",
+            "error unlabelled/out.png: it is a link that leads out of mydata",
+            "error 'unlabelled/pipe\\x1b[31m.png': it is a pipe",
+            "error answers.csv, line 8: '../secret.png' leads out of unlabelled",
+            "error answers.csv, line 9: '0.png' has an answer in line 2 already",
+            "error answers.csv, line 10: there is no image '9.png' in unlabelled",
+            "error answers.csv, line 11: class 'voilet' has no row in signatures.csv. Did you mean 'violet'?",
+            "error images/blue/bad.png: it cannot be read as an image",
+            "warning answers.csv, line 12: 'red' is a seen class",
+            "warning unlabelled/7.png: it is the same as 'images/red/0.png'",
+        ]
+
+    @pytest.mark.timeout(60)
+    def test_everything_that_is_wrong_is_listed(self, pren, mydata):
+        expected = self.plant(mydata)
+        result = pren("data", "check", "mydata")
+        assert result.code == 2
+        assert result.err == ""
+        assert "\x1b" not in result.out
+        lines = result.out.splitlines()
+        assert lines[-1] == "errors: 15, warnings: 2"
+        assert len(lines) == len(expected) + 3
+        for line, start in zip(lines, expected, strict=False):
+            assert line.startswith(start)
+
+    @pytest.mark.timeout(60)
+    def test_json(self, pren, mydata):
+        expected = self.plant(mydata)
+        result = pren("data", "check", "mydata", "--json")
+        assert result.code == 2
+        report = json.loads(result.out)
+        assert [problem["severity"] for problem in report["problems"]] == [line.split()[0] for line in expected]
+        assert report["problems"][0]["file"] == "signatures.csv"
+        assert report["problems"][0]["line"] == 7
+        assert (report["seen"], report["images"], report["attributes"]) == (3, 7, 3)
+
+    def test_warnings_alone_are_no_failure(self, good, mydata):
+        shutil.copyfile(mydata / "images/red/0.png", mydata / "unlabelled/7.png")
+        with (mydata / "answers.csv").open("a") as file:
+            file.write("7.png,red\n")
+        assert "errors: 0, warnings: 2" in good("data", "check", "mydata").out
+        assert "errors: 0, warnings: 1" in good("data", "check", "mydata", "--setting", "gzsl").out
+        result = good("fit", "mydata", *QUICK, "--out", "run")
+        assert "'red' is a seen class" in " ".join(result.err.split())
+
+    def test_there_must_be_a_folder(self, bad):
+        assert "There is no folder nowhere" in bad("data", "check", "nowhere")
