@@ -56,7 +56,7 @@ def photos(folder, **options):
 
 def numbers(inputs):
     """Which images these are, by the names of their files."""
-    return [int(inputs.path(place).stem) for place in range(len(inputs))]
+    return [int(inputs._path(place).stem) for place in range(len(inputs))]
 
 
 OPTIONS = [

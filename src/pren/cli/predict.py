@@ -71,10 +71,10 @@ def _readable(folder: Path, model: Method) -> tuple[list[str], ImageFiles]:
     from pren.vision.photographs import unreadable_files
     from pren.vision.preprocessing import plain
 
-    preprocessing = getattr(model, "preprocessing_", None)
-    if preprocessing is None and model.extractor_ is None:
-        preprocessing = plain(model.sample_shape_)
-    images = ImageFolder(folder) if preprocessing is None else ImageFolder(folder, preprocessing)
+    if model.extractor_ is not None:
+        images = ImageFolder(folder)  # its backbone will say what to bring them to
+    else:
+        images = ImageFolder(folder, model.preprocessing_ or plain(model.sample_shape_))
     bad = dict(unreadable_files(images))
     for reason in bad.values():
         logging.getLogger(__name__).warning("%s", reason)

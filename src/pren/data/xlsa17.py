@@ -135,8 +135,8 @@ def load_place(place: Place, setting: Setting, choices: Choices) -> tuple[Proble
         )
     except PrenError as error:
         raise PrenError(f"{place.folder}: {error}") from error
-    names = None if content.names is None else tuple(content.names[place] for place in part.pool)
-    return problem, Answers(np.searchsorted(rows, labels[part.pool]), names)
+    files = None if content.names is None else tuple(content.names[place] for place in part.pool)
+    return problem, Answers(np.searchsorted(rows, labels[part.pool]), files)
 
 
 def _content(place: Place, choices: Choices, names: list[str]) -> Content:

@@ -19,6 +19,8 @@ from pren.inputs import Array, Inputs, as_inputs
 from pren.methods.params import validate
 from pren.methods.space import Space
 from pren.problem import ClassTable, Problem, Setting, candidates_of
+from pren.vision.images import ImageFiles
+from pren.vision.preprocessing import Preprocessing
 
 Self = TypeVar("Self", bound="Method")
 
@@ -35,6 +37,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         setting_: "zsl" or "gzsl".
         sample_shape_: The shape of one input.
         extractor_: What made the features it was fitted with; None if nobody knows, or for images.
+        preprocessing_: What image files are brought to; None where inputs are arrays.
     """
 
     name: ClassVar[str]
@@ -46,6 +49,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
     setting_: Setting
     sample_shape_: tuple[int, ...]
     extractor_: dict[str, Any] | None = None
+    preprocessing_: Preprocessing | None = None
 
     def fit(self: Self, problem: Problem, fabric: Fabric | None = None) -> Self:
         """Fit to the labelled images, the signatures and, if the method is transductive, the pool.
@@ -94,6 +98,8 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         """
         self._check_fitted()
         wanted = as_inputs(inputs)
+        if isinstance(wanted, ImageFiles) and self.preprocessing_ is not None:
+            wanted = wanted.prepared(self.preprocessing_)
         if wanted.sample_shape != self.sample_shape_:
             raise PrenError(f"The model takes inputs of shape {self.sample_shape_} each, not {wanted.sample_shape}.")
         return self._scores(wanted)

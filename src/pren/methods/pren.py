@@ -93,7 +93,6 @@ class PrEN(Method):
     Attributes:
         network_: Backbone and heads; classes in the order of their names.
         backbone_: The backbone that was used.
-        preprocessing_: What image files are brought to; None where inputs are arrays.
     """
 
     name: ClassVar[str] = "pren"
