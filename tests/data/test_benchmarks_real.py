@@ -395,7 +395,7 @@ class TestImages:
         problem, answers = load("cub", root=ROOT, split=split, images=True, **options)
         expected, expected_answers = loaded("cub", split, **options)
         for ours, theirs in ((problem.train, expected.train), (problem.pool, expected.pool)):
-            files = [ours.path(place).relative_to(birds / "images").as_posix() for place in range(len(ours))]
+            files = [ours._path(place).relative_to(birds / "images").as_posix() for place in range(len(ours))]
             assert files == [image_files("cub")[image] for image in images(theirs)]
         assert np.array_equal(problem.labels, expected.labels)
         assert np.array_equal(answers.labels, expected_answers.labels)
@@ -422,7 +422,7 @@ class TestImages:
         problem, answers = load(name, root=ROOT, split=split, images=tmp_path)
         expected, expected_answers = loaded(name, split)
         for ours, theirs in ((problem.train, expected.train), (problem.pool, expected.pool)):
-            assert [ours.path(place) for place in range(len(ours))] == [tmp_path / names[i] for i in images(theirs)]
+            assert [ours._path(place) for place in range(len(ours))] == [tmp_path / names[i] for i in images(theirs)]
         assert np.array_equal(problem.labels, expected.labels)
         assert np.array_equal(answers.labels, expected_answers.labels)
 

@@ -238,7 +238,7 @@ class TestNames:
     @pytest.mark.parametrize("below", ["photos/x", "photos/somebody/x"])
     def test_folders_further_up_are_found_too(self, root, below):
         problem, _ = photos(root(below=below))
-        assert problem.train.path(0) == root(below=below) / below / NAMES[numbers(problem.train)[0]]
+        assert problem.train._path(0) == root(below=below) / below / NAMES[numbers(problem.train)[0]]
 
     @pytest.mark.parametrize("wrong", ["/BS/x/../../secret.jpg", "..\\secret.jpg", "", "/", ".", "a/" * 65])
     def test_paths_that_lead_elsewhere(self, root, wrong):

@@ -186,6 +186,14 @@ class TestRefused:
         assert "image.png cannot be read as an image" in bad("predict", "run", "new", "--out", "labels.csv")
         assert not Path("labels.csv").exists()
 
+    def test_one_image_that_cannot_be_read_costs_no_other(self, good, run, arrays):
+        run("images")
+        save_images(ArrayInputs(arrays("images")["pool"]), np.arange(2), "new")
+        Path("new/image-0000a.png").write_bytes(b"garbage")
+        result = good("predict", "run", "new", "--out", "labels.csv")
+        assert "image-0000a.png cannot be read as an image" in result.err
+        assert [row[0] for row in rows("labels.csv")[1:]] == ["image-0000.png", "image-0001.png"]
+
     def test_candidates_that_there_are_not(self, bad, run, arrays):
         run()
         np.save("new.npy", arrays()["pool"])

@@ -79,7 +79,7 @@ def _readable(folder: Path, model: Method) -> tuple[list[str], ImageFiles]:
     for reason in bad.values():
         logging.getLogger(__name__).warning("%s", reason)
     if len(bad) == len(images):
-        raise PrenError(f"None of the {len(images)} images in {folder} can be read.")
+        raise PrenError(f"None of the {len(images)} images in {folder} can be used: {bad[0]}")
     names = [name for place, name in enumerate(images.names) if place not in bad]
     return names, images.without(np.array(list(bad), dtype=np.int64))
 

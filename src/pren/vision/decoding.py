@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from pren.errors import PrenError
 from pren.vision.preprocessing import MODES, Levels, Preprocessing
@@ -70,6 +70,8 @@ def decode(content: bytes, path: Path, wanted: Preprocessing) -> Levels:
                 file.draft(file.mode, (2 * width, 2 * height))
             image = _opaque(_eight_bits(ImageOps.exif_transpose(file))).convert(MODES[channels])
         return wanted(image)
+    except UnidentifiedImageError as error:
+        raise unreadable(path, ValueError(f"it is none of {', '.join(FORMATS)}")) from error
     # Damaged files make Pillow's decoders fail in many ways, none of them promised.
     except Exception as error:
         raise unreadable(path, error) from error
