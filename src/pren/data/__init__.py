@@ -1,15 +1,17 @@
 """Where problems come from."""
 
 from pren.data.arrays import load_arrays, read_inputs
+from pren.data.folds import class_folds
 from pren.data.numbers import Shift, load_numbers
 from pren.data.registry import DATASETS, Dataset, data_root, file_options, list_datasets, load, recommended_params
-from pren.data.survey import survey
+from pren.data.survey import own_folds, survey
 from pren.data.xlsa17 import load_xlsa17
 
 __all__ = [
     "DATASETS",
     "Dataset",
     "Shift",
+    "class_folds",
     "data_root",
     "file_options",
     "list_datasets",
@@ -17,6 +19,7 @@ __all__ = [
     "load_arrays",
     "load_numbers",
     "load_xlsa17",
+    "own_folds",
     "read_inputs",
     "recommended_params",
     "survey",

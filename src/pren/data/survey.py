@@ -159,3 +159,11 @@ def _look_for_features(folder: Path, found: Survey) -> None:
                 continue
             if "features" in shapes:
                 found.features[path.name] = shapes["features"]
+
+
+def own_folds(name: str, root: str | Path | None = None, split: str | None = None) -> tuple[int, ...]:
+    """The numbers of the validation folds that a split comes with; none for embedded data and the user's own files."""
+    if name not in DATASETS or not DATASETS[name].needs_root:
+        return ()
+    wanted = split or DATASETS[name].splits[0]
+    return next((found.folds for found in survey(name, root).splits if found.split == wanted), ())

@@ -72,12 +72,14 @@ class RunConfig(BaseModel):
         if not what["options"]:
             del what["options"]  # so that runs from before there were options keep their id
         identity = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+        return self.anywhere().model_copy(update={"record": {"id": identity, **record}})
+
+    def anywhere(self) -> RunConfig:
+        """The same with paths that hold in any working folder."""
         data = str(Path(self.data).absolute()) if self.is_file() else self.data
         root = None if self.root is None else str(Path(self.root).absolute())
         options = {**self.options, **{key: str(Path(path).absolute()) for key, path in self._paths().items()}}
-        return self.model_copy(
-            update={"data": data, "root": root, "options": options, "record": {"id": identity, **record}}
-        )
+        return self.model_copy(update={"data": data, "root": root, "options": options})
 
     def load_data(self) -> tuple[Problem, Answers | None]:
         """The problem and, where they are known, its answers."""
