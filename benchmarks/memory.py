@@ -6,7 +6,6 @@ Each pool size runs in a process of its own: ``python -m benchmarks.memory IMAGE
 from __future__ import annotations
 
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from benchmarks.tables import Table
 from benchmarks.timing import Settings
 from pren.core.ensemble import Network
 from pren.core.progressive import predict
+from pren.experiments.memory import peak_memory
 from pren.inputs import ArrayInputs
 
 MB = 1e6
@@ -50,18 +50,6 @@ def run(settings: Settings) -> list[Table]:
     return [table]
 
 
-def peak_rss() -> int:
-    """The most bytes that this process held.
-
-    Linux hands a parent's `ru_maxrss` down to its child; VmHWM begins anew.
-    """
-    status = Path("/proc/self/status")
-    if status.exists():
-        return next(int(line.split()[1]) * 1024 for line in status.read_text().splitlines() if "VmHWM" in line)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
-
-
 def _in_a_process(images: int, size: Size) -> dict[str, int]:
     """`_predict` in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.memory", str(images), json.dumps(asdict(size))]
@@ -75,7 +63,7 @@ def _predict(images: int, size: Size) -> dict[str, int]:
     network = Network(nn.Identity(), batched(size))
     features = np.random.default_rng(0).standard_normal((images, size.features), dtype=np.float32)
     scores = predict(Fabric(accelerator="cpu", devices=1), network, ArrayInputs(features))
-    return {"peak": peak_rss(), "inputs": features.nbytes, "scores": scores.nbytes}
+    return {"peak": peak_memory(), "inputs": features.nbytes, "scores": scores.nbytes}
 
 
 if __name__ == "__main__":

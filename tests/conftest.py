@@ -1,9 +1,13 @@
-"""What several rooms share: a profile for hypothesis, and a problem small enough to fit in a moment."""
+"""What several rooms share: a profile for hypothesis, problems small enough to fit in a moment, comparisons without
+processes."""
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
+from pren.errors import PrenError
+from pren.experiments import comparison
+from pren.experiments.cells import Result, compute
 from pren.problem import Problem
 
 settings.register_profile("pren", deadline=None)  # the machine may be busy, and timings are not tested here
@@ -73,3 +77,21 @@ def arrays():
         }
 
     return build
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Compute cells in this process; returns the methods and seeds that were computed, in order."""
+    computed = []
+
+    def run(tasks, folder, jobs, on_done):
+        for task in tasks:
+            computed.append((task.cell.method, task.cell.seed))
+            try:
+                result = compute(task)
+            except PrenError as error:
+                result = Result(error=str(error))
+            on_done(task, result)
+
+    monkeypatch.setattr(comparison, "run_tasks", run)
+    return computed

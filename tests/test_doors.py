@@ -13,6 +13,7 @@ ROOT = "__init__"  # `import pren` itself: only the outermost room may use the p
 
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
+    "children": set(),
     "seeds": set(),
     "version": set(),
     "files": {"errors"},
@@ -27,6 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "evaluation": {"errors", "inputs", "problem"},
 }
 ALLOWED["runs"] = set(ALLOWED)
+ALLOWED["experiments"] = set(ALLOWED)
 ALLOWED["cli"] = set(ALLOWED) | {ROOT}
 
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

@@ -8,8 +8,10 @@ import pytest
 from scipy.io import savemat
 from scipy.sparse import csc_matrix
 
-from pren.data import load
+from pren.data import load, own_folds
 from pren.errors import PrenError
+from pren.experiments.validation import validation_folds
+from pren.runs.config import RunConfig
 
 CLASSES = [f"{letter} class" for letter in "hgfedcba"]  # seen: the first five, unseen: the last three
 PER_CLASS = 10
@@ -474,3 +476,28 @@ def test_a_folder_in_place_of_a_file(folder):
     (root / "att_splits.mat").mkdir()
     with pytest.raises(PrenError, match=r"att_splits\.mat is not an ordinary file"):
         load("xlsa17", root=root)
+
+
+class TestFoldsToChooseParametersOn:
+    def test_those_that_are_there(self, folder):
+        assert own_folds("xlsa17", folder()) == (1,)
+        again = {"trainclasses2.txt": f"{CLASSES[0]}\n", "valclasses2.txt": f"{CLASSES[1]}\n"}
+        assert own_folds("xlsa17", folder(again)) == (1, 2)
+        assert own_folds("xlsa17", folder(), split="none") == ()
+
+    @pytest.mark.parametrize("options", [{}, {"train_on": "all", "seen_test": "fixed"}], ids=str)
+    def test_the_splits_own_are_taken_whatever_the_test_is_like(self, folder, options):
+        root = str(folder())
+        config = RunConfig(data="xlsa17", root=root, setting="gzsl", options=options, method="eszsl")
+        ((problem, answers),) = validation_folds(config)
+        fold, fold_answers = load("xlsa17", root=root, setting="gzsl", fold=1)
+        assert problem.fingerprint() == fold.fingerprint()
+        assert answers.labels.tolist() == fold_answers.labels.tolist()
+        assert not set(CLASSES[5:]) & set(problem.classes.names)
+
+    def test_without_lists_of_classes_they_are_drawn(self, folder):
+        path = folder()
+        (path / "valclasses1.txt").unlink()
+        folds = validation_folds(RunConfig(data="xlsa17", root=str(path), method="eszsl"))
+        assert len(folds) == 2
+        assert all(set(problem.classes.names) == set(CLASSES[:5]) for problem, _ in folds)

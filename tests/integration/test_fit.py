@@ -60,11 +60,11 @@ class TestOutput:
             f"{100 * metrics['macc']:.1f}",
         ]
 
-    def test_gzsl_has_three_figures(self, good, data, small):
+    def test_gzsl_has_figures_of_its_own(self, good, data, small):
         out = good("fit", data(setting="gzsl"), "--setting", "gzsl", *small, "--out", "run").out
         metrics = json.loads(Path("run/metrics.json").read_text())
-        assert out.splitlines()[1].split() == ["u", "s", "H"]
-        assert out.splitlines()[2].split()[2:] == [f"{100 * metrics[key]:.1f}" for key in ("u", "s", "h")]
+        assert out.splitlines()[1].split() == ["u", "s", "H", "AUSUC"]
+        assert out.splitlines()[2].split()[2:] == [f"{100 * metrics[key]:.1f}" for key in ("u", "s", "h", "ausuc")]
         assert config("run")["setting"] == "gzsl"
 
     def test_without_answers_there_are_no_figures(self, good, data, small):

@@ -56,7 +56,7 @@ class TestShow:
 
 
 class TestEvaluate:
-    @pytest.mark.parametrize(("setting", "figures"), [("zsl", ["top1", "macc"]), ("gzsl", ["u", "s", "h"])])
+    @pytest.mark.parametrize(("setting", "figures"), [("zsl", ["top1", "macc"]), ("gzsl", ["u", "s", "h", "ausuc"])])
     def test_for_people(self, good, data, small, setting, figures):
         good("fit", data(setting=setting), *small, "--setting", setting, "--out", "run")
         lines = good("evaluate", "run").out.splitlines()
@@ -154,6 +154,6 @@ class TestVersion:
 
     def test_help_names_every_verb(self, good):
         out = good("--help").out
-        for verb in ("demo", "fit", "evaluate", "predict", "list", "show"):
+        for verb in ("demo", "fit", "tune", "compare", "evaluate", "predict", "list", "show"):
             assert verb in out
             assert "Usage:" in good(verb, "--help").out

@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from pren.cli import data, demo, evaluate, extract, fit, listing, migrate, predict, show
+from pren.cli import compare, data, demo, evaluate, extract, fit, listing, migrate, predict, show, tune
 from pren.cli.launch import leave, speaks_for_its_machine
 from pren.cli.output import complain
 from pren.errors import PrenError, SharedError
@@ -36,6 +36,8 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 app.command("demo")(demo.demo)
 app.command("fit")(fit.fit)
 app.command("extract")(extract.extract)
+app.command("tune")(tune.tune)
+app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("list")(listing.list_names)

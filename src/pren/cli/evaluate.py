@@ -17,7 +17,7 @@ def evaluate(
 ) -> None:
     """Score the pool anew with a run's model: figures, every class, the worst confusions."""
     show_log()
-    from pren.cli.summary import FIGURES, TITLES
+    from pren.evaluation import FIGURES, TITLES
     from pren.runs.folder import RunFolder
     from pren.runs.train import evaluate_run
 

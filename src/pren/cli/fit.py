@@ -12,7 +12,7 @@ import typer
 
 from pren.cli import options
 from pren.cli.launch import Processes, is_worker, join, run_workers, started_by_torchrun
-from pren.cli.options import Json
+from pren.cli.options import DataOptions, Features, Json, Root, SettingName, Split
 from pren.cli.output import print_json, show_log
 from pren.cli.progress import extraction, resumable, rounds
 from pren.cli.vision import BackboneName, CacheFolder, GeometryName, WeightsFile, chosen, wants_images
@@ -25,21 +25,12 @@ if TYPE_CHECKING:
 
 
 def fit(
-    data: Annotated[
-        str | None, typer.Argument(metavar="DATA", help="A registered name, a folder, or a .npz file.")
-    ] = None,
-    root: Annotated[
-        str | None, typer.Option(help="The folder of a data set that is not embedded; $PREN_DATA by default.")
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="Which split of the data.")] = None,
-    setting: Annotated[str | None, typer.Option(help="zsl (default) or gzsl.")] = None,
-    features: Annotated[
-        str | None, typer.Option(metavar="FILE.mat", help="A features file: a name in the data's folder, or a path.")
-    ] = None,
-    data_assignments: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="KEY=VALUE", help="Any option of the data set, such as fold=1; repeatable."),
-    ] = None,
+    data: Annotated[str | None, options.Data] = None,
+    root: Root = None,
+    split: Split = None,
+    setting: SettingName = None,
+    features: Features = None,
+    data_assignments: DataOptions = None,
     backbone: BackboneName = None,
     weights: WeightsFile = None,
     geometry: GeometryName = None,
@@ -67,9 +58,7 @@ def fit(
     """Train a method, label the pool and keep the model."""
     show_log()
     params = options.parse_assignments(assignments or [])
-    data_options = options.parse_assignments(data_assignments or [], "--option", "fold=1")
-    if features is not None:
-        data_options["features"] = features
+    data_options = options.parse_data_options(data_assignments, features)
     if seed is not None:
         params["seed"] = seed
     processes = started_by_torchrun() or Processes(devices, nodes, node_rank, main_address)
@@ -125,7 +114,7 @@ def _default_folder(config: RunConfig) -> Path:
     chosen = [f"{key}={Path(str(value)).stem}" for key, value in sorted(config.options.items())]
     split = [config.split] if config.split else []
     seed = str(config.params.get("seed", 0))
-    return Path("runs") / "-".join([Path(config.data).stem, *split, *setting, *frozen, *chosen, config.method, seed])
+    return Path("runs") / "-".join([Path(config.data).resolve().stem, *split, *setting, *frozen, *chosen, config.method, seed])
 
 
 def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:

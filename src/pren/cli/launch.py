@@ -12,11 +12,11 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
+from pren.children import end_with_parent, ended_by
 from pren.cli.output import complain
 from pren.errors import PrenError
 
@@ -71,7 +71,7 @@ def is_worker() -> bool:
     """Whether `run_workers` has started this process; if so, it ends when its launcher does."""
     if WATCHED not in os.environ:
         return False
-    threading.Thread(target=_end_with_launcher, args=(int(os.environ[WATCHED]),), daemon=True).start()
+    end_with_parent(int(os.environ[WATCHED]))
     return True
 
 
@@ -179,14 +179,8 @@ def _end(workers: list[subprocess.Popen[bytes]]) -> set[int]:
 def _tell(processes: Processes, rank: int, worker: subprocess.Popen[bytes]) -> None:
     number = processes.node_rank * processes.devices + rank
     total = processes.devices * processes.nodes
-    by = signal.Signals(-worker.returncode).name
-    hint = " (maybe by the system, for want of memory)" if worker.returncode == -signal.SIGKILL else ""
     complain(
-        f"Process {number} of {total} (pid {worker.pid} on {socket.gethostname()}) was ended by {by}{hint}, and so the "
-        "run ends. Every finished round is kept: go on with --resume, with any number of processes."
+        f"Process {number} of {total} (pid {worker.pid} on {socket.gethostname()}) was ended by "
+        f"{ended_by(worker.returncode)}, and so the run ends. Every finished round is kept: go on with --resume, with "
+        "any number of processes."
     )
-
-
-def _end_with_launcher(pipe: int) -> None:
-    os.read(pipe, 1)  # returns when the launcher is gone
-    os._exit(1)

@@ -25,6 +25,20 @@ class Accelerator(str, Enum):
 
 
 AcceleratorName = Annotated[Accelerator, typer.Option("--accelerator", help="Where to compute.")]
+Data = typer.Argument(metavar="DATA", help="A registered name, a folder, or a .npz file.")
+Root = Annotated[
+    str | None, typer.Option("--root", help="The folder of a data set that is not embedded; $PREN_DATA by default.")
+]
+Split = Annotated[str | None, typer.Option("--split", help="Which split of the data.")]
+SettingName = Annotated[str | None, typer.Option("--setting", help="zsl (default) or gzsl.")]
+Features = Annotated[
+    str | None,
+    typer.Option("--features", metavar="FILE.mat", help="A features file: a name in the data's folder, or a path."),
+]
+DataOptions = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="KEY=VALUE", help="Any option of the data set, such as fold=1; repeatable."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as 'pren fit' makes it.")]
 
@@ -44,6 +58,12 @@ def parse_assignments(assignments: list[str], flag: str = "--set", example: str 
             raise PrenError(f"{flag} takes key=value, such as {flag} {example}, not {assignment!r}.")
         params[key.strip()] = parse_yaml(text, f"{flag} {assignment}: the value")
     return params
+
+
+def parse_data_options(assignments: list[str] | None, features: str | None) -> dict[str, Any]:
+    """The options of a data set, that which has a flag of its own included."""
+    given = parse_assignments(assignments or [], "--option", "fold=1")
+    return given if features is None else {**given, "features": features}
 
 
 def build_config(

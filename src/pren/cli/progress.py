@@ -1,15 +1,16 @@
-"""Live progress of training: one line per finished round, and a bar where there is a terminal."""
+"""Live progress: one line per finished round or part, and a bar where there is a terminal."""
 
 from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -45,18 +46,14 @@ def rounds(title: str, total: int, quiet: bool = False) -> Iterator[OnRound | No
     if quiet:
         yield None
         return
-    console = stderr()
-    columns = (TextColumn("  {task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("training", total=total + 1)
-        console.print(f"[bold]{safe(title)}[/]")
+    with _bar(title, "training") as (console, update):
 
         def show(done: Round, method: Method) -> None:
             what = (
                 f"{len(done.pseudo):5d} pseudo-labels, {done.changed:4d} new" if done.number else "labelled images only"
             )
             console.print(f"  round {done.number:2d}/{total}   loss {done.loss:8.3f}   {what}")
-            progress.update(task, completed=done.number + 1)
+            update(done.number + 1, total + 1)
 
         yield show
 
@@ -115,3 +112,47 @@ def resumable(folder: Path, quiet: bool = False) -> Iterator[None]:
             f"Interrupted. {left} Go on with: pren fit --resume --out {safe(shlex.quote(str(folder)))}", soft_wrap=True
         )
         raise typer.Exit(130) from None
+
+
+@contextmanager
+def counted(title: str, unit: str) -> Iterator[Callable[[int, int, str], None]]:
+    """Show work of which the parts are counted.
+
+    Args:
+        title: What is being done.
+        unit: What the parts are called.
+
+    Yields:
+        What to call after every part, with how many are done, how many there are, and a line about the last one.
+    """
+    with _bar(title, unit) as (console, update):
+
+        def say(done: int, total: int, line: str) -> None:
+            console.print(f"  {done:3d}/{total}   {safe(line)}", soft_wrap=True)
+            update(done, total)
+
+        yield say
+
+
+@contextmanager
+def continued(folder: Path) -> Iterator[None]:
+    """On Ctrl-C, say that the same command goes on, and exit with 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        stderr().print(
+            f"Interrupted. What was finished is kept in {safe(folder)}: the same command goes on from there.",
+            soft_wrap=True,
+        )
+        raise typer.Exit(130) from None
+
+
+@contextmanager
+def _bar(title: str, unit: str) -> Iterator[tuple[Console, Callable[[int, int], None]]]:
+    """A title, and a bar where there is a terminal."""
+    console = stderr()
+    columns = (TextColumn("  {task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(unit, total=None)
+        console.print(f"[bold]{safe(title)}[/]")
+        yield console, lambda done, total: progress.update(task, completed=done, total=total)

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from pren.cli.output import percent, safe, stdout, table
+from pren.evaluation import FIGURES, TITLES
 from pren.methods.registry import get_entry
 from pren.runs.folder import RunFolder
-
-FIGURES = {"zsl": ("top1", "macc"), "gzsl": ("u", "s", "h")}
-TITLES = {"top1": "Top-1", "macc": "mAcc", "u": "u", "s": "s", "h": "H"}
 
 
 def run_summary(run: RunFolder) -> dict[str, Any]:
@@ -45,7 +43,7 @@ def show_summary(summary: dict[str, Any]) -> None:
     metrics = summary["metrics"]
     if metrics is not None:
         header = ["", *(TITLES[key] for key in FIGURES[setting])]
-        row = ["per cent", *(percent(metrics[key]) for key in FIGURES[setting])]
+        row = ["per cent", *(percent(metrics.get(key)) for key in FIGURES[setting])]  # older runs have no AUSUC
         console.print(table(header, [row]))
     hashes = summary["record"].get("hashes")
     split_hash = hashes.get("split", "?") if isinstance(hashes, dict) else "?"

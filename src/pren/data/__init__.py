@@ -4,6 +4,7 @@ from pren.data.arrays import load_arrays, read_inputs
 from pren.data.findings import Finding
 from pren.data.folder import load_folder
 from pren.data.folder_check import FolderReport, check_folder, report_folder
+from pren.data.folds import class_folds
 from pren.data.numbers import Shift, load_numbers
 from pren.data.registry import (
     DATASETS,
@@ -16,7 +17,7 @@ from pren.data.registry import (
     load,
     recommended_params,
 )
-from pren.data.survey import survey
+from pren.data.survey import own_folds, survey
 from pren.data.xlsa17 import load_xlsa17
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "FolderReport",
     "Shift",
     "check_folder",
+    "class_folds",
     "data_root",
     "file_options",
     "folder_options",
@@ -36,6 +38,7 @@ __all__ = [
     "load_folder",
     "load_numbers",
     "load_xlsa17",
+    "own_folds",
     "read_inputs",
     "recommended_params",
     "report_folder",

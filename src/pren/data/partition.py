@@ -82,7 +82,7 @@ def partition(
     held_out, seen_test = _held_out(lists, usable, setting, seen_test, default="fixed")
     return Partition(
         train=np.setdiff1d(usable, held_out),
-        pool=_shuffled(np.concatenate([lists.test_unseen, held_out])),
+        pool=shuffled(np.concatenate([lists.test_unseen, held_out])),
         seen=seen,
         unseen=unseen,
         train_on=train_on or "all",
@@ -121,7 +121,7 @@ def validation_partition(
     held_out, seen_test = _held_out(lists, usable, setting, seen_test, default="random")
     return Partition(
         train=np.setdiff1d(usable, held_out),
-        pool=_shuffled(np.concatenate([pool, held_out])),
+        pool=shuffled(np.concatenate([pool, held_out])),
         seen=np.unique(train_classes),
         unseen=np.unique(val_classes),
         train_on="trainval",
@@ -138,7 +138,7 @@ def _held_out(
             raise PrenError(f"seen_test={seen_test!r} is for the setting 'gzsl': otherwise no seen class is tested.")
         return np.empty(0, dtype=np.int64), None
     if (seen_test or default) == "random":
-        return _random_share(lists.labels, usable), "random"
+        return random_share(lists.labels, usable), "random"
     if lists.test_seen is None:
         raise PrenError(
             "This split has no list of seen test images (test_seen_loc): hold out a fifth of each seen class with "
@@ -147,7 +147,7 @@ def _held_out(
     return lists.test_seen, "fixed"
 
 
-def _random_share(labels: Indices, usable: Indices) -> Indices:
+def random_share(labels: Indices, usable: Indices) -> Indices:
     """A fifth of each class's images (at least one, but never all), the same every time."""
     chosen = []
     for label in np.unique(labels[usable]):
@@ -157,7 +157,7 @@ def _random_share(labels: Indices, usable: Indices) -> Indices:
     return np.concatenate(chosen)
 
 
-def _shuffled(images: Indices) -> Indices:
+def shuffled(images: Indices) -> Indices:
     """An order that tells nothing, whatever the order of the list was."""
     result: Indices = stream(DATA_SEED, "pool order").permutation(np.sort(images))
     return result

@@ -198,3 +198,11 @@ def _look_for_images(place: Place, found: Survey) -> ImageCounts:
             found.missing.append(sentence)
     looked = [str(path) for path in place.images]
     return ImageCounts(looked, None if folder is None else str(folder), count, listed, place.images_published)
+
+
+def own_folds(name: str, root: str | Path | None = None, split: str | None = None) -> tuple[int, ...]:
+    """The numbers of the validation folds that a split comes with; none for embedded data and the user's own files."""
+    if name not in DATASETS or not DATASETS[name].needs_root:
+        return ()
+    wanted = split or DATASETS[name].splits[0]
+    return next((found.folds for found in survey(name, root).splits if found.split == wanted), ())

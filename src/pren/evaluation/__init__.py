@@ -1,5 +1,29 @@
 """How good predictions are: figures from scores and the pool's answers."""
 
-from pren.evaluation.metrics import ClassResult, Confusion, Metrics, check_answers, evaluate, evaluate_predictions
+from pren.evaluation.calibration import Curve, best_gamma, trade_off
+from pren.evaluation.metrics import (
+    FIGURES,
+    MAIN_FIGURE,
+    TITLES,
+    ClassResult,
+    Confusion,
+    Metrics,
+    check_answers,
+    evaluate,
+    evaluate_predictions,
+)
 
-__all__ = ["ClassResult", "Confusion", "Metrics", "check_answers", "evaluate", "evaluate_predictions"]
+__all__ = [
+    "FIGURES",
+    "MAIN_FIGURE",
+    "TITLES",
+    "ClassResult",
+    "Confusion",
+    "Curve",
+    "Metrics",
+    "best_gamma",
+    "check_answers",
+    "evaluate",
+    "evaluate_predictions",
+    "trade_off",
+]

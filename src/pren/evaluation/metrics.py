@@ -1,7 +1,7 @@
-"""The paper's figures: Top-1 and mAcc, and u, s and H for generalised zero-shot learning.
+"""The paper's figures: Top-1 and mAcc, and u, s and H for generalised zero-shot learning; and AUSUC.
 
-Everything is read off one confusion matrix. Figures are fractions in [0, 1]. An average over classes is taken over the
-classes that have test images: a class that is only ever predicted has no accuracy, and does not count as 0.
+All but AUSUC are read off one confusion matrix. Figures are fractions in [0, 1]. An average over classes is taken over
+the classes that have test images: a class that is only ever predicted has no accuracy, and does not count as 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from sklearn.metrics import confusion_matrix
 
 from pren.errors import PrenError
+from pren.evaluation.calibration import trade_off
 from pren.problem import UNKNOWN, Answers, ClassTable, Setting, candidates_of
+
+FIGURES: dict[Setting, tuple[str, ...]] = {"zsl": ("top1", "macc"), "gzsl": ("u", "s", "h", "ausuc")}  # what to show
+MAIN_FIGURE: dict[Setting, str] = {"zsl": "top1", "gzsl": "h"}  # what to choose parameters by
+TITLES = {"top1": "Top-1", "macc": "mAcc", "u": "u", "s": "s", "h": "H", "ausuc": "AUSUC"}
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -69,6 +74,8 @@ class Metrics(_Record):
         u: GZSL: Top-1 on the images of unseen classes. None in ZSL, or if there are no such images.
         s: GZSL: Top-1 on the images of seen classes. None in ZSL, or if there are no such images.
         h: GZSL: the harmonic mean of u and s, 0 if both are 0. None if either is.
+        ausuc: GZSL: the area under the curve of s over u for all γ. None if u or s is, where there are no (finite)
+            scores, and in what versions before it wrote.
         per_class: One row per candidate class, in the order of the class table.
         confusion: The cells of the confusion matrix that are not zero, most frequent first, then by name.
     """
@@ -81,6 +88,7 @@ class Metrics(_Record):
     u: Share | None
     s: Share | None
     h: Share | None
+    ausuc: Share | None = None
     per_class: tuple[ClassResult, ...]
     confusion: tuple[Confusion, ...]
 
@@ -113,7 +121,9 @@ def evaluate(scores: NDArray[np.float64], answers: Answers, classes: ClassTable,
             "given broken inputs."
         )
     candidates = np.flatnonzero(_candidates(classes, setting))
-    return evaluate_predictions(candidates[scores[:, candidates].argmax(axis=1)], answers, classes, setting)
+    metrics = evaluate_predictions(candidates[scores[:, candidates].argmax(axis=1)], answers, classes, setting)
+    curve = trade_off(scores, answers, classes) if setting == "gzsl" else None
+    return metrics if curve is None else metrics.model_copy(update={"ausuc": curve.area()})
 
 
 def evaluate_predictions(

@@ -32,6 +32,7 @@ from pren.errors import PrenError
 from pren.inputs import ArrayInputs, Inputs
 from pren.methods.base import Method
 from pren.methods.pren_state import check_ensemble, read_training_state, training_state
+from pren.methods.space import Choice, Real, Space, Whole
 from pren.problem import Problem
 from pren.processes import over_chunks, share_weights, single_process
 from pren.seeds import stream
@@ -97,6 +98,13 @@ class PrEN(Method):
 
     name: ClassVar[str] = "pren"
     learned: ClassVar[str] = "network_"
+    space: ClassVar[Space] = {
+        "lr": Real(1e-4, 1e-2, log=True),
+        "rho": Real(0.05, 0.5),
+        "n_max": Whole(5, 50, log=True),
+        "output_relu": Choice((True, False)),
+        "first_rounds": Whole(0, 20, only="gzsl"),
+    }
 
     def __init__(
         self,

@@ -1,12 +1,15 @@
 """Search spaces: which values of a method's parameters are worth trying. `pren tune` draws from them.
 
-A method says what it wants tuned in its class attribute `space`, by the names of its constructor's parameters.
+A method says what it wants tuned in its class attribute `space`, by the names of its constructor's parameters. What
+matters in one setting only says so with `only`. `gamma` is never drawn: it is read off the validation folds' curves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from pren.problem import Setting
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,7 @@ class Real:
     low: float
     high: float
     log: bool = False
+    only: Setting | None = None
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,7 @@ class Whole:
     low: int
     high: int
     log: bool = False
+    only: Setting | None = None
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,15 @@ class Choice:
     """One of a few values."""
 
     values: tuple[str | int | float | bool, ...]
+    only: Setting | None = None
 
 
-Space = Mapping[str, Real | Whole | Choice]
+Dimension = Real | Whole | Choice
+Space = Mapping[str, Dimension]
+
+
+def holds(dimension: Dimension, value: object) -> bool:
+    """Whether a value could be drawn."""
+    if isinstance(dimension, Choice):
+        return value in dimension.values
+    return isinstance(value, int | float) and dimension.low <= value <= dimension.high

@@ -81,6 +81,10 @@ class RunConfig(BaseModel):
             if not what[key]:
                 del what[key]  # so that runs from before there were any keep their id
         identity = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+        return self.anywhere().model_copy(update={"record": {"id": identity, **record}})
+
+    def anywhere(self) -> RunConfig:
+        """The same with paths that hold in any working folder."""
         data = str(Path(self.data).absolute()) if self.is_path() else self.data
         root, cache = (None if path is None else str(Path(path).absolute()) for path in (self.root, self.cache))
         params, extractor = dict(self.params), self.extractor
@@ -97,7 +101,6 @@ class RunConfig(BaseModel):
                 "extractor": extractor,
                 "cache": cache,
                 "params": params,
-                "record": {"id": identity, **record},
             }
         )
 

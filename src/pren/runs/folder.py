@@ -202,7 +202,7 @@ class RunFolder:
         try:
             content = json.loads(read_bytes(path, MOST_BYTES * 64))
             json.dumps(content, allow_nan=False)  # which Python reads, but nobody else does
-            Metrics.model_validate({name: content[name] for name in Metrics.model_fields})
+            Metrics.model_validate({name: content[name] for name in Metrics.model_fields if name in content})
         except (ValueError, LookupError, TypeError, RecursionError) as error:
             raise PrenError(f"{path} is damaged ('pren evaluate' shows the figures anew): {error}") from error
         result: dict[str, Any] = content

@@ -1,0 +1,111 @@
+"""``pren compare``: methods against each other on the same data."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pren.cli import options
+from pren.cli.options import DataOptions, Features, Json, Root, SettingName, Split
+from pren.cli.output import percent, print_json, safe, show_log, stdout, table
+from pren.cli.progress import continued, counted
+from pren.errors import PrenError
+
+if TYPE_CHECKING:
+    from pren.experiments.cells import Result, Task
+    from pren.runs.config import RunConfig
+
+
+def compare(
+    data: Annotated[list[str], typer.Argument(metavar="DATA...", help="Registered names or .npz files.")],
+    methods: Annotated[
+        str, typer.Option(help="Names or patterns with commas between them, such as 'pren*,eszsl'; or all.")
+    ] = "all",
+    seeds: Annotated[int, typer.Option(min=1, help="How many; methods without randomness run once.")] = 5,
+    out: Annotated[Path, typer.Option(help="Where results, tables and chart are kept.")] = Path("comparison"),
+    root: Root = None,
+    split: Split = None,
+    setting: SettingName = None,
+    features: Features = None,
+    data_assignments: DataOptions = None,
+    params: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Parameters by method (YAML), or a folder that 'pren tune' wrote to."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="How many cells at a time; they share the cores.")] = 1,
+    retry: Annotated[bool, typer.Option("--retry", help="Compute cells again that have failed.")] = False,
+    json: Json = False,
+) -> None:
+    """Fit methods with several seeds, and make a table and a chart of the results.
+
+    Each result is computed once and kept: the same command goes on, and so does one with more methods, data or seeds.
+    """
+    show_log()
+    from pren.evaluation import MAIN_FIGURE
+    from pren.experiments.comparison import Plan
+    from pren.experiments.comparison import compare as run
+    from pren.experiments.parameters import Parameters, read_parameters
+    from pren.experiments.tables import table_of
+    from pren.methods.registry import get_entry
+
+    data_options = options.parse_data_options(data_assignments, features)
+    given = {"root": root, "split": split, "setting": setting}
+    wanted = [_data(name, given, data_options) for name in dict.fromkeys(data)]
+    parameters = Parameters() if params is None else read_parameters(params)
+    plan = Plan(wanted, _methods(methods), seeds, parameters)
+    chosen = wanted[0].setting
+    title = f"Comparing {len(plan.methods)} methods ({chosen})"
+    with counted(title, "cells") as say, continued(out):
+
+        def on_cell(done: int, total: int, task: Task, result: Result) -> None:
+            seed = "" if task.cell.seed is None else f" seed {task.cell.seed}"
+            figure = percent(result.figures.get(MAIN_FIGURE[chosen]))
+            said = f"failed: {result.error}" if result.error is not None else f"{figure}   {result.fit_seconds:.1f} s"
+            where = Path(task.config.data).name
+            say(done, total, f"{where}   {get_entry(task.cell.method).title}{seed}   {said}")
+
+        command = shlex.join(["pren", *sys.argv[1:]])
+        rows = run(plan, out, jobs=jobs, retry=retry, command=command, on_cell=on_cell)
+    if json:
+        print_json({"out": str(out), "setting": chosen, "rows": [asdict(row) for row in rows]})
+        return
+    console = stdout()
+    for name, group in groupby(rows, key=lambda row: row.data):
+        shown = list(group)
+        header, cells, _ = table_of(shown, chosen)
+        columns = len(header) - (header[-1] == "note")  # which would leave no room for the figures
+        console.print(f"[bold]{safe(name)}[/] ({chosen}, per cent)")
+        console.print(table(header[:columns], [row[:columns] for row in cells]))
+        for row in shown:
+            if row.failed:
+                console.print(f"{safe(row.method)}: {safe(row.note())}", soft_wrap=True)
+    console.print(f"Tables and chart: {safe(out)}/table.md, .tex, .csv and chart.png, .svg", soft_wrap=True)
+
+
+def _data(name: str, given: dict[str, Any], data_options: dict[str, Any]) -> RunConfig:
+    """The configuration of one data set: of what was given, that which it can take."""
+    from pren.data import DATASETS, file_options
+
+    known = DATASETS.get(name)
+    own = {key: value for key, value in data_options.items() if key != "features" or "features" in file_options(name)}
+    root = given["root"] if known is not None and known.needs_root else None
+    return options.build_config(None, {**given, "data": name, "root": root}, {}, None, own)
+
+
+def _methods(patterns: str) -> list[str]:
+    """Names, each once; a name or pattern that nothing matches is an error."""
+    from pren.methods.registry import get_entry, list_methods
+
+    names: list[str] = []
+    for pattern in filter(None, (part.strip() for part in patterns.split(","))):
+        found = [entry.name for entry in list_methods("*" if pattern == "all" else pattern)]
+        names += found or [get_entry(pattern).name]
+    if not names:
+        raise PrenError("--methods takes names, such as 'pren,eszsl', or all.")
+    return list(dict.fromkeys(names))

@@ -1,0 +1,1 @@
+"""Many fits with one purpose: choosing parameters (`tuning`) and comparing methods (`comparison`)."""

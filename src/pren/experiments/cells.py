@@ -1,0 +1,122 @@
+"""One cell of a comparison: a method with its parameters and seed on some data. What it is, and how it is computed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from pren.errors import PrenError
+from pren.evaluation import FIGURES, evaluate
+from pren.experiments.memory import peak_memory
+from pren.problem import Answers, Problem, Setting
+from pren.runs.config import RunConfig
+from pren.version import __version__
+
+
+class Cell(BaseModel):
+    """What makes a result this one and no other. Where the data are does not matter.
+
+    Attributes:
+        method: A registered name.
+        params: Every parameter of it, the seed included.
+        setting: "zsl" or "gzsl".
+        hashes: Of the data, the split and the answers.
+        seed: None for methods without randomness.
+        version: Of pren.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    method: str
+    params: dict[str, Any]
+    setting: Setting
+    hashes: dict[str, str]
+    seed: int | None
+    version: str
+
+    def key(self) -> str:
+        """The same for the same cell."""
+        return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()[:16]
+
+
+class Result(BaseModel):
+    """What came out.
+
+    Attributes:
+        figures: Those that the setting has, as fractions.
+        fit_seconds: How long fitting took.
+        predict_seconds: How long scoring the pool took.
+        peak_bytes: The most memory that the process held, its data included.
+        error: Why it failed; None if it did not.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    figures: dict[str, float | None] = {}
+    fit_seconds: float | None = None
+    predict_seconds: float | None = None
+    peak_bytes: int | None = None
+    error: str | None = None
+
+
+class Task(BaseModel):
+    """A cell, and where its data are.
+
+    Attributes:
+        cell: What to compute.
+        config: What to load and fit; its parameters are those of the cell.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cell: Cell
+    config: RunConfig
+
+
+def data_hashes(problem: Problem, answers: Answers) -> dict[str, str]:
+    """Hashes of all that a result depends on."""
+    return {**problem.fingerprint(), "answers": hashlib.sha256(answers.labels.tobytes()).hexdigest()[:16]}
+
+
+def make_task(config: RunConfig, hashes: dict[str, str], seed: int | None) -> Task:
+    """The task of fitting a configuration, whose parameters are made complete, with a seed."""
+    with_seed = config if seed is None else config.model_copy(update={"params": {**config.params, "seed": seed}})
+    resolved = with_seed.resolved()
+    params = resolved.model_dump(mode="json")["params"]
+    cell = Cell(
+        method=config.method,
+        params=params,
+        setting=config.setting,
+        hashes=hashes,
+        seed=seed,
+        version=__version__,
+    )
+    return Task(cell=cell, config=resolved.model_copy(update={"params": params}).anywhere())
+
+
+def compute(task: Task) -> Result:
+    """Fit, score the pool and evaluate, in this process.
+
+    Raises:
+        PrenError: If the data are not those of the cell any more, or the method cannot be fitted to them.
+    """
+    problem, answers = task.config.load_data()
+    if answers is None or data_hashes(problem, answers) != task.cell.hashes:
+        raise PrenError("The data have changed since the comparison was started.")
+    method = task.config.create_method()
+    start = time.perf_counter()
+    method.fit(problem)
+    fitted = time.perf_counter()
+    scores = method.scores(problem.pool)
+    predicted = time.perf_counter()
+    metrics = evaluate(scores, answers, problem.classes, problem.setting)
+    return Result(
+        figures={name: getattr(metrics, name) for name in FIGURES[problem.setting]},
+        fit_seconds=round(fitted - start, 4),
+        predict_seconds=round(predicted - fitted, 4),
+        peak_bytes=peak_memory(),
+    )

@@ -1,0 +1,135 @@
+"""Methods against each other on the same data: every cell once, whatever happens on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pren.errors import PrenError
+from pren.evaluation import check_answers
+from pren.experiments.cells import Result, Task, data_hashes, make_task
+from pren.experiments.chart import write_chart
+from pren.experiments.extras import need
+from pren.experiments.folder import held_folder
+from pren.experiments.parameters import Parameters
+from pren.experiments.store import CELLS, Store
+from pren.experiments.summary import Row, summarise
+from pren.experiments.tables import write_tables
+from pren.experiments.workers import run_tasks
+from pren.methods.params import schema
+from pren.methods.registry import get_entry
+from pren.runs.config import RunConfig
+
+OnCell = Callable[[int, int, Task, Result], None]  # done, of how many, which, and what came out
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to compare.
+
+    Attributes:
+        data: Where the data are; method and parameters are left open.
+        methods: Registered names.
+        seeds: How many seeds, from 0 on; methods without randomness run once.
+        parameters: Which parameters they get; those that are not given are as the data recommend or by default.
+    """
+
+    data: Sequence[RunConfig]
+    methods: Sequence[str]
+    seeds: int = 5
+    parameters: Parameters = field(default_factory=Parameters)
+
+
+def compare(
+    plan: Plan,
+    out: str | Path,
+    *,
+    jobs: int = 1,
+    retry: bool = False,
+    command: str = "",
+    on_cell: OnCell | None = None,
+) -> list[Row]:
+    """Compute what is not in `out` yet, and write tables and a chart there.
+
+    Args:
+        plan: What to compare.
+        out: A folder, new or of an earlier comparison. Cells that it holds are not computed again.
+        jobs: How many cells at a time, each in a process of its own.
+        retry: Whether to compute cells again that have failed.
+        command: How this was started, for the message that other writers get.
+        on_cell: Called after every cell that was computed.
+
+    Returns:
+        One row for each data set and method, in the order of the plan.
+
+    Raises:
+        PrenError: If the plan cannot be carried out at all. A method that fails does not stop the others.
+    """
+    need("matplotlib", "compare")  # not after hours
+    groups = _groups(plan)
+    folder = Path(out)
+    with held_folder(folder, CELLS, command):
+        store = Store(folder)
+        results: dict[str, Result] = {}
+        missing: dict[str, Task] = {}
+        for task in (task for group in groups for task in group.tasks):
+            result = store.get(task.cell)
+            if result is None or (retry and result.error is not None):
+                missing[task.cell.key()] = task
+            else:
+                results[task.cell.key()] = result
+        total = len(results) + len(missing)
+
+        def keep(task: Task, result: Result) -> None:
+            store.put(task.cell, result)
+            results[task.cell.key()] = result
+            if on_cell is not None:
+                on_cell(len(results), total, task, result)
+
+        run_tasks(missing.values(), folder, jobs, keep)
+        rows = [
+            summarise(group.data, group.method, group.given, [results[task.cell.key()] for task in group.tasks])
+            for group in groups
+        ]
+        write_tables(rows, plan.data[0].setting, folder)
+        write_chart(rows, plan.data[0].setting, folder)
+    return rows
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The cells that make one row."""
+
+    data: str
+    method: str
+    given: bool  # whether it was given parameters of its own
+    tasks: list[Task]
+
+
+def _groups(plan: Plan) -> list[_Group]:
+    if not plan.data or not plan.methods:
+        raise PrenError("There is nothing to compare: name some data and some methods.")
+    titles = _titles(plan.data)
+    groups = []
+    for title, data in zip(titles, plan.data, strict=True):
+        problem, answers = data.load_data()
+        if answers is None:
+            raise PrenError(f"{data.data} has no answers, so methods cannot be compared on it.")
+        check_answers(answers, problem.classes, problem.setting)
+        hashes = data_hashes(problem, answers)
+        for name in plan.methods:
+            entry = get_entry(name)
+            config = data.model_copy(update={"method": name})
+            params = plan.parameters.of(config)
+            config = config.model_copy(update={"params": params})
+            seeds = list(range(plan.seeds)) if "seed" in schema(entry.method).model_fields else [None]
+            tasks = [make_task(config, hashes, seed) for seed in seeds]
+            groups.append(_Group(title, entry.title, bool(params), tasks))
+    return groups
+
+
+def _titles(data: Sequence[RunConfig]) -> list[str]:
+    """What the data are called in tables: short, unless that would call two things the same."""
+    short = [" ".join(filter(None, [Path(d.data).stem if d.is_path() else d.data, d.split])) for d in data]
+    return [d.data if short.count(title) > 1 else title for title, d in zip(short, data, strict=True)]

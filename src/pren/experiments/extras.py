@@ -1,0 +1,25 @@
+"""Packages that only experiments need: imported when they are, with a message that says how to get them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from pren.errors import PrenError
+
+
+def need(module: str, extra: str) -> ModuleType:
+    """Import a module of an optional package.
+
+    Args:
+        module: Its dotted name.
+        extra: Which extra of pren brings it.
+
+    Raises:
+        PrenError: If it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.split(".")[0]
+        raise PrenError(f"This needs {package}, which is not installed: pip install 'pren[{extra}]'.") from error

@@ -1,0 +1,81 @@
+"""Which parameters the methods of a comparison are given: defaults, a file, or what `pren tune` has chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pren.errors import PrenError
+from pren.methods.registry import create
+from pren.runs.config import RunConfig, parse_config, read_yaml
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters by method, and by method and data.
+
+    Attributes:
+        everywhere: Of a method, whatever the data are.
+        tuned: Configurations that hold for the data, split and setting that they name.
+    """
+
+    everywhere: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tuned: tuple[RunConfig, ...] = ()
+
+    def of(self, config: RunConfig) -> dict[str, Any]:
+        """The parameters for a method on some data; nothing where none are given. The seed is not among them.
+
+        Raises:
+            PrenError: If two configurations were tuned for the same.
+        """
+        found = [tuned.params for tuned in self.tuned if _subject(tuned) == _subject(config)]
+        if len(found) > 1:
+            raise PrenError(
+                f"{len(found)} configurations of {config.method} are for {config.data} ({config.setting}): keep one."
+            )
+        given = found[0] if found else self.everywhere.get(config.method, {})
+        return {name: value for name, value in given.items() if name != "seed"}
+
+
+def read_parameters(path: Path) -> Parameters:
+    """Read a YAML file, or a folder with what `pren tune` wrote.
+
+    Args:
+        path: A file that maps methods to their parameters (``eszsl: {feature_reg: 10}``), a tuned ``config.yaml``, or a
+            folder with such configurations: ``NAME.yaml`` or ``NAME/config.yaml``.
+
+    Raises:
+        PrenError: If a method or a parameter is unknown, or there is nothing to read.
+    """
+    if path.is_dir():
+        files = sorted({*path.glob("*.yaml"), *path.glob("*/config.yaml")})
+        if not files:
+            raise PrenError(f"{path} holds no configuration: neither NAME.yaml nor NAME/config.yaml.")
+        return Parameters(tuned=tuple(_read_config(file, read_yaml(file)) for file in files))
+    content = read_yaml(path)
+    if "method" in content:
+        return Parameters(tuned=(_read_config(path, content),))
+    for name, params in content.items():
+        if not isinstance(params, dict):
+            raise PrenError(f"{path}: {name} must have names and values, such as 'eszsl: {{feature_reg: 10}}'.")
+        try:
+            create(str(name), **{str(key): value for key, value in params.items()})
+        except PrenError as error:
+            raise PrenError(f"{path}: {error}") from error
+    return Parameters(everywhere=content)
+
+
+def _read_config(path: Path, content: dict[str, Any]) -> RunConfig:
+    config = parse_config(content, str(path))
+    try:
+        return config.resolved()
+    except PrenError as error:
+        raise PrenError(f"{path}: {error}") from error
+
+
+def _subject(config: RunConfig) -> tuple[str, str, str | None, str]:
+    """What was tuned for what; a file may have moved, but not changed its name."""
+    data = Path(config.data).name if config.is_path() else config.data
+    return config.method, data, config.split, config.setting

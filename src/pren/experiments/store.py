@@ -1,0 +1,57 @@
+"""Results on disk: one small JSON file per cell, which is computed once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pren.errors import PrenError
+from pren.experiments.cells import Cell, Result
+from pren.files import read_bytes, write_json
+
+CELLS = "cells"
+MOST_BYTES = 1 << 20
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    cell: Cell
+    result: Result
+
+
+class Store:
+    """Looks results up and keeps them.
+
+    Args:
+        folder: Where; it must be there, and held against other writers.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / CELLS
+        self._folder.mkdir(exist_ok=True)
+
+    def get(self, cell: Cell) -> Result | None:
+        """The result of a cell, None if there is none yet.
+
+        Raises:
+            PrenError: If its file is damaged.
+        """
+        path = self._path(cell)
+        if not path.exists():
+            return None
+        try:
+            entry = _Entry.model_validate_json(read_bytes(path, MOST_BYTES))
+            if entry.cell.key() != cell.key():
+                raise ValueError("it is the result of another cell")
+        except (ValidationError, ValueError) as error:
+            raise PrenError(f"{path} is damaged: remove it, and the cell is computed again.") from error
+        return entry.result
+
+    def put(self, cell: Cell, result: Result) -> None:
+        """Keep a result, whole or not at all."""
+        write_json(self._path(cell), _Entry(cell=cell, result=result).model_dump(mode="json"))
+
+    def _path(self, cell: Cell) -> Path:
+        return self._folder / f"{cell.method}-{cell.key()}.json"

@@ -1,0 +1,147 @@
+"""A comparison as tables: Markdown and LaTeX for people, CSV for programs.
+
+Names and reasons are text of others: whatever would mean something in Markdown or LaTeX is escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from pren.evaluation import FIGURES, TITLES
+from pren.experiments.summary import Row, Spread
+from pren.files import write_bytes, write_csv
+from pren.problem import Setting
+
+COSTS = ("fit s", "predict s", "peak MB")
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+def write_tables(rows: Sequence[Row], setting: Setting, folder: Path) -> None:
+    """Write table.md, table.tex and table.csv."""
+    write_bytes(folder / "table.md", markdown(rows, setting).encode())
+    write_bytes(folder / "table.tex", latex(rows, setting).encode())
+    write_csv(folder / "table.csv", *csv_table(rows, setting))
+
+
+def table_of(rows: Sequence[Row], setting: Setting) -> tuple[list[str], list[list[str]], list[list[bool]]]:
+    """The table of one data set as plain text.
+
+    Returns:
+        The header, the cells, and which of them hold the best figure. Figures that look the same are equally good.
+    """
+    names, noted = FIGURES[setting], any(row.failed for row in rows)
+    header = ["method", *(TITLES[name] for name in names), *COSTS, *(["note"] if noted else [])]
+    best = {name: max((_shown(row.figures[name]) for row in rows), default=None) for name in names}
+    cells, bold = [], []
+    for row in rows:
+        figures = [row.figures[name] for name in names]
+        costs = [_number(row.fit_seconds), _number(row.predict_seconds), _number(row.peak_bytes, 1e-6, 0)]
+        cells.append([row.method, *map(percent_spread, figures), *costs, *([row.note()] if noted else [])])
+        is_best = [row.figures[name] is not None and _shown(row.figures[name]) == best[name] for name in names]
+        bold.append([False, *is_best, *[False] * (len(header) - 1 - len(names))])
+    return header, cells, bold
+
+
+def markdown(rows: Sequence[Row], setting: Setting) -> str:
+    """One table for each data set."""
+    lines = []
+    for data, group in _by_data(rows):
+        header, cells, bold = table_of(group, setting)
+        lines += [f"## {escape_markdown(data)} ({setting})", "", _row(header, escape_markdown)]
+        lines.append("|" + "|".join(["---", *["---:"] * (len(header) - 1)]) + "|")
+        for texts, best in zip(cells, bold, strict=True):
+            marked = [f"**{text}**" if b else text for text, b in zip(map(escape_markdown, texts), best, strict=True)]
+            lines.append(_row(marked, str))
+        lines += ["", _legend(group, escape_markdown), ""]
+    return "\n".join(lines)
+
+
+def latex(rows: Sequence[Row], setting: Setting) -> str:
+    """One table for each data set; it needs no package."""
+    lines = ["% made by 'pren compare'"]
+    for data, group in _by_data(rows):
+        header, cells, bold = table_of(group, setting)
+        columns = ["r"] * (len(header) - 1)
+        if header[-1] == "note":
+            columns[-1] = "p{4cm}"
+        lines += [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{l{''.join(columns)}}}", r"\hline"]
+        lines += [" & ".join(map(escape_latex, header)) + r" \\", r"\hline"]
+        for texts, best in zip(cells, bold, strict=True):
+            marked = [rf"\textbf{{{t}}}" if b else t for t, b in zip(map(escape_latex, texts), best, strict=True)]
+            lines.append(" & ".join(marked) + r" \\")
+        caption = f"{escape_latex(data)} ({setting}). {_legend(group, escape_latex)}"
+        lines += [r"\hline", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table}", ""]
+    return "\n".join(lines)
+
+
+def csv_table(rows: Sequence[Row], setting: Setting) -> tuple[list[str], list[list[object]]]:
+    """Header and rows with full precision: fractions, seconds and bytes."""
+    names = FIGURES[setting]
+    measured = [*names, "fit_seconds", "predict_seconds", "peak_bytes"]
+    header = ["data", "setting", "method", "runs", "failed", *(f"{n}_{k}" for n in measured for k in ("mean", "std"))]
+    table: list[list[object]] = []
+    for row in rows:
+        spreads = [*(row.figures[name] for name in names), row.fit_seconds, row.predict_seconds, row.peak_bytes]
+        figures = [value for s in spreads for value in ((s.mean, s.std) if s is not None else (None, None))]
+        table.append([row.data, setting, row.method, row.runs, row.failed, *figures, row.reason or ""])
+    return [*header, "reason"], table
+
+
+def escape_markdown(text: str) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    return re.sub(r"([\\`*_{}\[\]<>()#+!|~&$])", r"\\\1", _one_line(text))
+
+
+def escape_latex(text: str) -> str:
+    """Text that LaTeX shows as it is, on one line."""
+    return "".join(LATEX.get(character, character) for character in _one_line(text)).replace("±", r"$\pm$")
+
+
+def percent_spread(spread: Spread | None) -> str:
+    """0.664 as 66.4 and, where it is known, ± the standard deviation."""
+    return _number(spread, 100, 1)
+
+
+def _number(spread: Spread | None, factor: float = 1, digits: int = 2) -> str:
+    if spread is None:
+        return "–"
+    mean = f"{factor * spread.mean:.{digits}f}"
+    return mean if spread.std is None else f"{mean} ± {factor * spread.std:.{digits}f}"
+
+
+def _shown(spread: Spread | None) -> float:
+    """The mean as precise as it is shown; less than any where there is none."""
+    return -1.0 if spread is None else float(f"{100 * spread.mean:.1f}")
+
+
+def _one_line(text: str) -> str:
+    spaced = " ".join(text.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in spaced)
+
+
+def _by_data(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    for data, group in groupby(rows, key=lambda row: row.data):
+        yield data, list(group)
+
+
+def _row(cells: Sequence[str], escape: Callable[[str], str]) -> str:
+    return "| " + " | ".join(map(escape, cells)) + " |"
+
+
+def _legend(rows: Sequence[Row], escape: Callable[[str], str]) -> str:
+    runs = max(row.runs for row in rows)
+    over = f"Per cent; mean ± standard deviation over {runs} seeds" if runs > 1 else "Per cent"
+    given = [row.method for row in rows if row.given]
+    params = f"parameters given for {', '.join(given)}, defaults for the others" if given else "default parameters"
+    return escape(f"{over}; {params if len(given) < len(rows) else 'parameters given for all methods'}.")

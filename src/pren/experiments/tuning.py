@@ -1,0 +1,260 @@
+"""Choose a method's parameters on validation classes: a study on disk that can be interrupted at any moment.
+
+The study is one JSON file, written anew after every trial. Optuna proposes parameters from the trials so far with a
+sampler that is seeded by their number, so a study that was interrupted goes on exactly as it would have.
+
+In generalised zero-shot learning a trial is worth the best mean H that any γ gives on the folds. When the other
+parameters are chosen, that γ is chosen with them, and the folds are fitted once more with it: some methods look at γ
+while they learn, and it is kept only if it holds what the curves promised over no γ at all.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+from scipy.linalg import LinAlgError
+
+from pren.errors import PrenError
+from pren.evaluation import MAIN_FIGURE, Curve, best_gamma, evaluate, trade_off
+from pren.experiments.cells import data_hashes
+from pren.experiments.folder import held_folder
+from pren.experiments.sampling import Sampler
+from pren.experiments.validation import validation_folds
+from pren.files import read_bytes, write_bytes, write_json
+from pren.methods.registry import create, get_entry
+from pren.methods.space import Space
+from pren.problem import Answers, Problem
+from pren.runs.config import RunConfig
+from pren.version import __version__
+
+STUDY_FILE = "study.json"
+CONFIG_FILE = "config.yaml"
+MOST_BYTES = 1 << 26
+
+
+class Trial(BaseModel):
+    """What became of one proposal.
+
+    Attributes:
+        params: What was tried; all others are fixed.
+        value: The mean over the folds of Top-1, in GZSL of H with the best γ; None if the method failed.
+        folds: The same for each fold.
+        gamma: GZSL: that γ.
+        plain: GZSL: H on each fold with γ as it was.
+        seconds: How long it took.
+        error: Why the method failed.
+    """
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    params: dict[str, Any]
+    value: float | None = None
+    folds: list[float] = []
+    gamma: float | None = None
+    plain: list[float] = []
+    seconds: float = 0.0
+    error: str | None = None
+
+
+class Study(BaseModel):
+    """All trials, and what tells whether they belong together."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    what: dict[str, Any]
+    trials: list[Trial] = []
+
+    def best(self) -> Trial:
+        """The first of the best ones."""
+        done = [trial for trial in self.trials if trial.value is not None]
+        if not done:
+            raise PrenError(f"Every trial failed, the last one with: {self.trials[-1].error}")
+        return max(done, key=lambda trial: trial.value or 0.0)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What was chosen.
+
+    Attributes:
+        config: With every parameter, for `pren fit --config`.
+        figure: "top1" or "h".
+        value: Its mean over the folds.
+        folds: On each of them.
+        trials: How many there are.
+        failed: How many of them failed.
+    """
+
+    config: RunConfig
+    figure: str
+    value: float
+    folds: list[float]
+    trials: int
+    failed: int
+
+
+OnTrial = Callable[[int, Trial, Trial | None], None]  # the number of trials, the last one, the best one
+
+
+def tune(
+    config: RunConfig,
+    out: str | Path,
+    *,
+    trials: int = 50,
+    seed: int = 0,
+    command: str = "",
+    on_trial: OnTrial | None = None,
+) -> Tuned:
+    """Choose parameters, or go on with a study that was interrupted.
+
+    Args:
+        config: Data and method. Parameters that it gives stay as they are; others are drawn from the method's space.
+        out: Where to keep the study (`study.json`) and what was chosen (`config.yaml`).
+        trials: How many there are to be in all. A method with nothing but γ to choose gets one.
+        seed: For the proposals, not for the method.
+        command: How this was started, for the message that other writers get.
+        on_trial: Called after every trial of this session.
+
+    Raises:
+        PrenError: If there is nothing to tune, `out` holds another study, or every trial fails.
+    """
+    folder, base = Path(out), config.resolved()
+    space = search_space(config)
+    stacking = config.setting == "gzsl" and "gamma" not in config.params
+    if not space and not stacking:
+        raise PrenError(f"{config.method} has no parameter left to choose: nothing to tune.")
+    trials = trials if space else 1
+    sampler = Sampler(space, seed, base.params)
+    folds = validation_folds(config)
+    what = _identity(base, space, folds, seed)
+    with held_folder(folder, STUDY_FILE, command):
+        study = _read_study(folder / STUDY_FILE, what)
+        for trial in study.trials:
+            sampler.learn(trial.params, trial.value)
+        while len(study.trials) < trials:
+            params = sampler.propose()
+            trial = attempt(base, params, folds, stacking)
+            sampler.learn(params, trial.value)
+            study.trials.append(trial)
+            write_json(folder / STUDY_FILE, study.model_dump(mode="json"))
+            if on_trial is not None:
+                done = [t for t in study.trials if t.value is not None]
+                on_trial(len(study.trials), trial, study.best() if done else None)
+        tuned = _choose(base, study, folds, stacking)
+        write_bytes(folder / CONFIG_FILE, tuned.config.to_yaml().encode())
+    return tuned
+
+
+def search_space(config: RunConfig) -> Space:
+    """What there is to choose: what the method wants tuned in this setting, but for what is fixed."""
+    entry = get_entry(config.method)
+    fixed = {*entry.preset, *config.params}
+    return {
+        name: dimension
+        for name, dimension in entry.method.space.items()
+        if name not in fixed and dimension.only in (None, config.setting)
+    }
+
+
+def attempt(
+    config: RunConfig, params: dict[str, Any], folds: Sequence[tuple[Problem, Answers]], stacking: bool
+) -> Trial:
+    """Fit all folds with some parameters and see how good they are.
+
+    Args:
+        config: The method and all other parameters.
+        params: What to try.
+        folds: Validation problems.
+        stacking: GZSL: whether γ is free, so that the best one counts.
+    """
+    since, figures, curves = time.perf_counter(), [], []
+    try:
+        for problem, answers in folds:
+            method = create(config.method, **{**config.params, **params}).fit(problem)
+            scores = method.scores(problem.pool)
+            figure = getattr(evaluate(scores, answers, problem.classes, problem.setting), MAIN_FIGURE[config.setting])
+            curve = trade_off(scores, answers, problem.classes) if stacking else None
+            if figure is None or (stacking and curve is None):
+                raise PrenError("The scores are infinite, or a fold has no image of a seen or of an unseen class.")
+            figures.append(figure)
+            curves += [curve] if curve is not None else []
+    except (PrenError, ArithmeticError, LinAlgError) as error:  # a value of the space that these data cannot bear
+        return Trial(params=params, error=str(error), seconds=_seconds(since))
+    if not stacking:
+        return Trial(params=params, value=fmean(figures), folds=figures, seconds=_seconds(since))
+    return _with_gamma(Trial(params=params, plain=figures), curves, config.params["gamma"], since)
+
+
+def _with_gamma(trial: Trial, curves: list[Curve], gamma: float, since: float) -> Trial:
+    """The same with the best γ, on top of the one that the scores contain."""
+    more, value = best_gamma(curves)
+    folds = [float(curve.h_at(np.array([more]))[0]) for curve in curves]
+    chosen = {"gamma": gamma + more, "value": value, "folds": folds, "seconds": _seconds(since)}
+    return trial.model_copy(update=chosen)
+
+
+def _choose(base: RunConfig, study: Study, folds: Sequence[tuple[Problem, Answers]], stacking: bool) -> Tuned:
+    best = study.best()
+    params, figures = dict(best.params), best.folds
+    if stacking:
+        tried = attempt(base, {**params, "gamma": best.gamma}, folds, stacking=False)
+        if tried.value is not None and tried.value >= fmean(best.plain):
+            params["gamma"], figures = best.gamma, tried.folds
+        else:
+            figures = best.plain
+    value = fmean(figures)
+    record = {
+        "figure": MAIN_FIGURE[base.setting],
+        "mean_over_folds": value,
+        "folds": figures,
+        "trials": len(study.trials),
+        "hashes": study.what["folds"],
+        "version": __version__,
+    }
+    chosen = base.anywhere().model_copy(update={"params": {**base.params, **params}, "record": {"tuned": record}})
+    failed = sum(trial.value is None for trial in study.trials)
+    return Tuned(chosen.resolved(), MAIN_FIGURE[base.setting], value, figures, len(study.trials), failed)
+
+
+def _identity(config: RunConfig, space: Space, folds: Sequence[tuple[Problem, Answers]], seed: int) -> dict[str, Any]:
+    """What two studies must agree in for one to go on with the other; no path, and nothing of the test."""
+    content = config.model_dump(mode="json")
+    what = {
+        "version": __version__,
+        "method": config.method,
+        "setting": config.setting,
+        "fixed": {key: value for key, value in content["params"].items() if key not in space},
+        "space": {name: asdict(dimension) for name, dimension in space.items()},
+        "folds": [data_hashes(problem, answers) for problem, answers in folds],
+        "seed": seed,
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(what))  # as it is when it has been read back
+    return plain
+
+
+def _read_study(path: Path, what: dict[str, Any]) -> Study:
+    if not path.exists():
+        return Study(what=what)
+    try:
+        study = Study.model_validate_json(read_bytes(path, MOST_BYTES))
+    except (ValidationError, ValueError) as error:
+        raise PrenError(f"{path} is damaged: put back what was there, or choose another folder with --out.") from error
+    different = [key for key in what if study.what.get(key) != what[key]]
+    if different:
+        raise PrenError(
+            f"{path} is a study of something else (it differs in {', '.join(different)}): choose another folder with "
+            "--out."
+        )
+    return study
+
+
+def _seconds(since: float) -> float:
+    return round(time.perf_counter() - since, 3)

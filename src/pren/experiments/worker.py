@@ -1,0 +1,33 @@
+"""``python -m pren.experiments.worker FOLDER``: compute one cell in a process of its own.
+
+So its peak memory is its own, and a crash costs that cell only. It ends when the process that started it does: the
+system then closes standard input.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pren.children import end_with_parent
+from pren.errors import PrenError
+from pren.experiments.cells import Result, Task, compute
+from pren.experiments.workers import RESULT_FILE, TASK_FILE
+from pren.files import write_json
+
+
+def main(folder: Path) -> None:
+    """Read the task, and leave the result beside it."""
+    end_with_parent(sys.stdin.fileno())
+    task = Task.model_validate_json((folder / TASK_FILE).read_bytes())
+    try:
+        result = compute(task)
+    except PrenError as error:
+        result = Result(error=str(error))
+    except Exception as error:  # a defect of the method, which is no reason to stop the others
+        result = Result(error=f"{type(error).__name__}: {error}")
+    write_json(folder / RESULT_FILE, result.model_dump(mode="json"))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,108 @@
+"""``pren tune`` through the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+PROGRESSIVE = ("--set=rounds=1", "--set=initial_batches=4", "--set=batches=1", "--set=hidden=[8]")
+
+
+def study(folder):
+    content = json.loads(Path(folder, "study.json").read_text())
+    for trial in content["trials"]:
+        del trial["seconds"]
+    return content
+
+
+def test_from_tuning_to_a_run(good, data):
+    name = data()
+    tuned = good("tune", "eszsl", name, "--trials", "3", "--out", "tuned")
+    assert tuned.out.startswith("Top-1 ")
+    assert "pren fit --config tuned/config.yaml" in tuned.out
+    assert [line.split()[0] for line in tuned.err.splitlines()[1:]] == ["1/3", "2/3", "3/3"]
+    chosen = yaml.safe_load(Path("tuned/config.yaml").read_text())
+    good("fit", "--config", "tuned/config.yaml", "--out", "run")
+    fitted = yaml.safe_load(Path("run/config.yaml").read_text())
+    assert fitted["params"] == chosen["params"]
+    assert fitted["method"] == "eszsl"
+
+
+def test_for_machines(good, data):
+    result = json.loads(good("tune", "eszsl", data(), "--trials", "2", "--json").out)
+    assert result["config"] == "tuning/data-eszsl/config.yaml"
+    assert result["figure"] == "top1"
+    assert set(result["params"]) == {"feature_reg", "signature_reg", "gamma"}
+    assert (result["trials"], result["failed"], len(result["folds"])) == (2, 0, 2)
+
+
+def test_gzsl_chooses_gamma(good, data):
+    data(setting="gzsl")
+    out = good("tune", "eszsl", "data.npz", "--setting", "gzsl", "--trials", "2", "--out", "tuned").out
+    assert out.startswith("H ")
+    assert yaml.safe_load(Path("tuned/config.yaml").read_text())["params"]["gamma"] != 0
+    good("fit", "--config", "tuned/config.yaml", "--out", "run")
+
+
+def test_a_method_with_a_seed_and_fixed_parameters(good, data):
+    good("tune", "progressive", data(), *PROGRESSIVE, "--seed", "7", "--trials", "2", "--out", "tuned")
+    params = yaml.safe_load(Path("tuned/config.yaml").read_text())["params"]
+    assert (params["seed"], params["rounds"], params["heads"]) == (7, 1, 1)
+    assert study("tuned")["what"]["seed"] == 7
+
+
+def test_embedded_data(good):
+    result = json.loads(good("tune", "eszsl", "numbers-features", "--trials", "2", "--json", "--out", "t").out)
+    assert len(result["folds"]) == 3
+    assert max(trial["value"] for trial in study("t")["trials"]) == result["mean_over_folds"] > 0.1
+
+
+def test_killed_and_continued(good, data):
+    """A real process, killed without warning in the middle of a study."""
+    name = data()
+    good("tune", "eszsl", name, "--trials", "30", "--out", "whole")
+    command = [sys.executable, "-m", "pren.cli", "tune", "eszsl", name, "--trials", "100000", "--out", "parts"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        while not Path("parts/study.json").exists() and process.poll() is None:
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+    finally:
+        process.kill()
+        process.wait()
+    done = len(study("parts")["trials"])
+    assert done >= 1
+    good("tune", "eszsl", name, "--trials", "30", "--out", "parts")
+    assert study("parts")["trials"][:30] == study("whole")["trials"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ezsl", "data.npz"], "Unknown method 'ezsl'. Did you mean eszsl"),
+        (["eszsl", "nothing"], "There is no data set 'nothing'"),
+        (["eszsl", "data.npz", "--set", "regg=1"], "Unknown parameter 'regg'"),
+        (["eszsl", "data.npz", "--option", "fold=1"], "leave the option fold out"),
+        (["eszsl", "data.npz", "--set", "feature_reg=1", "--set", "signature_reg=1"], "no parameter left to choose"),
+        (["eszsl", "data.npz", "--setting", "other"], "setting"),
+    ],
+)
+def test_what_can_be_mended(bad, data, arguments, message):
+    data()
+    assert message in bad("tune", *arguments)
+    assert not Path("tuning").exists()
+
+
+def test_ctrl_c(pren, data, monkeypatch):
+    from pren.experiments import tuning
+
+    monkeypatch.setattr(tuning, "attempt", lambda *given, **named: (_ for _ in ()).throw(KeyboardInterrupt))
+    result = pren("tune", "eszsl", data(), "--out", "tuned")
+    assert result.code == 130
+    assert "the same command goes on" in result.err
