@@ -17,6 +17,7 @@ from pren.errors import PrenError
 from pren.inputs import Inputs, chunks
 
 MOST_FEATURES = 20_000  # systems of d x d would not fit beyond
+ROUNDING = 1e-13  # less than single precision can tell apart
 Matrix = NDArray[np.float64]
 Scaling = Literal["raw", "l2", "standard", "minmax"]
 
@@ -36,6 +37,13 @@ def width(inputs: Inputs, method: str) -> int:
     if d > MOST_FEATURES:
         raise PrenError(f"{method} solves for {d} inputs at once, which is too many: extract features first.")
     return d
+
+
+def unit(rows: Matrix) -> Matrix:
+    """Rows (n, d) brought to unit length; a row of zeros stays one."""
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Matrix = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
+    return scaled
 
 
 class Scaler:
@@ -66,7 +74,8 @@ class Scaler:
                 mean += step * len(x) / (count + len(x))
                 count += len(x)
             shift, spread = mean, np.sqrt(spread / count)
-            scale = np.divide(1.0, spread, out=np.zeros(d), where=spread > 0)
+            varies = spread > ROUNDING * np.abs(mean)  # the mean of equal numbers need not be that number
+            scale = np.divide(1.0, spread, out=np.zeros(d), where=varies)
         elif kind == "minmax":
             extremes = [(x.min(axis=0), x.max(axis=0)) for x in map(flat, chunks(inputs))]
             shift = np.min([low for low, _ in extremes], axis=0)
@@ -80,15 +89,12 @@ class Scaler:
 
     def transform(self, x: Matrix) -> Matrix:
         """Scale (n, d)."""
-        if self.kind == "l2":
-            length = np.linalg.norm(x, axis=1, keepdims=True)
-            scaled: Matrix = np.divide(x, length, out=np.zeros_like(x), where=length > 0)
-        else:
-            scaled = (x - self.shift) * self.scale
-        return scaled
+        return unit(x) if self.kind == "l2" else (x - self.shift) * self.scale
 
     def state(self) -> dict[str, Tensor]:
-        """What to save; the kind is a parameter of the method."""
+        """What was learned, if anything was; the kind is a parameter of the method."""
+        if self.kind in ("raw", "l2"):
+            return {}
         return {"scaler.shift": torch.from_numpy(self.shift), "scaler.scale": torch.from_numpy(self.scale)}
 
     @classmethod
@@ -98,6 +104,8 @@ class Scaler:
         Raises:
             ValueError: If the tensors are not of length d.
         """
+        if kind in ("raw", "l2"):
+            return cls(kind, np.zeros(d), np.ones(d))
         shift, scale = tensors["scaler.shift"], tensors["scaler.scale"]
         if any(part.shape != (d,) or part.dtype != torch.float64 for part in (shift, scale)):
             raise ValueError(f"the scaling is not that of {d} features")
