@@ -16,6 +16,7 @@ from pren.errors import PrenError
 from pren.methods.base import Method
 from pren.methods.eszsl import ESZSL
 from pren.methods.pren import PrEN
+from pren.methods.registry import METHODS
 from pren.methods.storage import MODEL_FILE, load_model, write_model
 
 
@@ -242,38 +243,6 @@ class TestDamage:
             (saved / MODEL_FILE).write_bytes(flipped)
             self.refuse(saved)
 
-    def test_any_missing_tensor(self, saved):
-        tensors, header = read(saved)
-        assert len(tensors) > 1
-        for missing in tensors:
-            write(saved, {key: value for key, value in tensors.items() if key != missing}, header)
-            self.refuse(saved)
-
-    def test_any_tensor_of_another_shape(self, saved, make_problem):
-        """What can be told is refused; the rest (PrEN's scores need no signatures) changes nothing."""
-        pool = make_problem().pool
-        expected = load_model(saved).scores(pool)
-        tensors, header = read(saved)
-        for key, value in tensors.items():
-            for wrong in (torch.cat([value, value]), value[..., :-1], value.flatten()[0]):
-                write(saved, {**tensors, key: wrong.contiguous()}, header)
-                try:
-                    model = load_model(saved)
-                except PrenError:
-                    continue
-                assert np.array_equal(model.scores(pool), expected)
-
-    def test_any_tensor_of_another_kind(self, saved):
-        tensors, header = read(saved)
-        for key, value in tensors.items():
-            for kind in (torch.bfloat16, torch.complex64):
-                write(saved, {**tensors, key: value.to(kind)}, header)
-                try:
-                    model = load_model(saved)
-                except PrenError:
-                    continue
-                assert np.isfinite(model.scores(np.zeros((2, 5), dtype=np.float32))).all()
-
     def test_a_tensor_too_many(self, saved):
         tensors, header = read(saved)
         if header["method"] == "pren":
@@ -305,3 +274,45 @@ class TestDamage:
         except PrenError:
             return
         assert not np.isfinite(scores).all()
+
+
+class TestTensors:
+    """Whatever is not of the shape and type that the method writes is refused, for every method."""
+
+    @pytest.fixture(params=METHODS)
+    def saved(self, request, tmp_path, make_problem, quick):
+        quick(request.param).fit(make_problem()).save(tmp_path)
+        return tmp_path
+
+    def test_any_missing_tensor(self, saved):
+        tensors, header = read(saved)
+        assert len(tensors) > 1
+        for missing in tensors:
+            write(saved, {key: value for key, value in tensors.items() if key != missing}, header)
+            with pytest.raises(PrenError, match="damaged"):
+                load_model(saved)
+
+    def test_any_tensor_of_another_shape(self, saved, make_problem):
+        """What can be told is refused; the rest (PrEN's scores need no signatures) changes nothing."""
+        pool = make_problem().pool
+        expected = load_model(saved).scores(pool)
+        tensors, header = read(saved)
+        for key, value in tensors.items():
+            for wrong in (torch.cat([value, value]), value[..., :-1], value.flatten()[0]):
+                write(saved, {**tensors, key: wrong.contiguous()}, header)
+                try:
+                    model = load_model(saved)
+                except PrenError:
+                    continue
+                assert np.array_equal(model.scores(pool), expected)
+
+    def test_any_tensor_of_another_kind(self, saved):
+        tensors, header = read(saved)
+        for key, value in tensors.items():
+            for kind in (torch.bfloat16, torch.complex64):
+                write(saved, {**tensors, key: value.to(kind)}, header)
+                try:
+                    model = load_model(saved)
+                except PrenError:
+                    continue
+                assert np.isfinite(model.scores(np.zeros((2, 5), dtype=np.float32))).all()

@@ -38,7 +38,7 @@ class LatEm(RankingMethod):
         maps: Count = 4,
         margin: Margin = 1.0,
         lr: Rate = 1.0,
-        epochs: Epochs = 20,
+        epochs: Epochs = 10,
         batch_size: Count = 64,
         features: Scaling = "l2",
         gamma: float = 0.0,

@@ -54,7 +54,10 @@ class LinearMethod(Method):
     def _fit(self, problem: Problem) -> None:
         width(problem.train, self.name)
         self.scaler_ = Scaler.fit(self.features, problem.train)
-        self.weights_ = self._learn(problem)
+        weights = self._learn(problem)
+        if not np.isfinite(weights).all():
+            raise PrenError(f"{self.name} ended in weights that are no numbers: try smaller steps or other scaling.")
+        self.weights_ = weights
 
     def _scores(self, inputs: Inputs) -> Matrix:
         order = self._order()

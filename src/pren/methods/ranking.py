@@ -62,7 +62,7 @@ class RankingMethod(LinearMethod):
         self,
         margin: Margin = 1.0,
         lr: Rate = 1.0,
-        epochs: Epochs = 20,
+        epochs: Epochs = 10,
         batch_size: Count = 64,
         features: Scaling = "l2",
         gamma: float = 0.0,
