@@ -53,6 +53,31 @@ def fitted(request, make_problem, quick):
 
 
 @pytest.fixture(scope="session")
+def first_step(make_problem):
+    """Check the first step of a ranking method, on all images at once, against one that is made image by image.
+
+    `direction(W, x, A, y)` is what the paper adds to W for one image, but for the learning rate: x (d,), A (|S|, m), and
+    y a row of A.
+    """
+
+    def check(kind, direction, **params):
+        problem = make_problem()
+        size = {"batch_size": len(problem.train), "features": "raw", "lr": 0.25, **params}
+        before, after = (kind(**size, epochs=epochs).fit(problem) for epochs in (0, 1))
+        names = np.array(problem.classes.names)
+        seen = sorted(names[problem.classes.seen])
+        A = np.stack([problem.classes.signatures[problem.classes.names.index(name)] for name in seen])
+        expected = before.weights_.copy()
+        for x, label in zip(problem.train[np.arange(len(problem.train))].numpy(), problem.labels, strict=True):
+            step = direction(before.weights_, x.astype(np.float64), A, seen.index(names[label]))
+            expected += 0.25 * step / len(problem.train)
+        assert not np.allclose(before.weights_, after.weights_, atol=1e-3)
+        assert np.allclose(after.weights_, expected, atol=1e-5)  # single precision
+
+    return check
+
+
+@pytest.fixture(scope="session")
 def whole():
     """All inputs as one array."""
 

@@ -63,14 +63,13 @@ def crammer_singer(margins: Matrix) -> Loss:
     """max(0, max over c≠y of Δ(y, c) + F(x, c) - F(x, y))², with margins Δ (C, C)."""
 
     def loss(scores: Matrix, labels: Labels) -> tuple[float, Matrix]:
-        rows = np.arange(len(scores))
-        lead = margins[labels] + scores - scores[rows, labels][:, None]
-        lead[rows, labels] = 0.0
-        worst = lead.argmax(axis=1)
-        slack = lead[rows, worst]
-        gradient = np.zeros_like(scores)
-        gradient[rows, worst] = 2 * slack / len(scores)
-        gradient[rows, labels] -= 2 * slack / len(scores)  # cancels where the right class leads, as its slack is 0
+        picked = np.arange(len(scores)), labels
+        lead = margins[labels] + scores - scores[picked][:, None]
+        lead[picked] = 0.0
+        slack = lead.max(axis=1)
+        worst = lead == slack[:, None]  # classes that are equally bad share the blame, as all are at the start
+        gradient = worst * (2 * slack / worst.sum(axis=1) / len(scores))[:, None]
+        gradient[picked] -= 2 * slack / len(scores)  # which is nothing where the right class leads: its slack is 0
         return float(np.square(slack).mean()), gradient
 
     return loss

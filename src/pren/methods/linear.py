@@ -66,16 +66,19 @@ class LinearMethod(Method):
         return self._calibrated(by_name[:, np.argsort(order)])
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        return {"weights": torch.from_numpy(self.weights_), **self.scaler_.state()}, {}
+        tensors = {"weights": torch.from_numpy(self.weights_), **self.scaler_.state()}
+        return tensors, {"attributes": self.classes_.signatures.shape[1]}
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        d = int(np.prod(self.sample_shape_))
+        d, m = int(np.prod(self.sample_shape_)), self.classes_.signatures.shape[1]
         weights = tensors["weights"]
-        wanted = self._shape(d, int(self.classes_.seen.sum()), self.classes_.signatures.shape[1])
+        wanted = self._shape(d, int(self.classes_.seen.sum()), m)
         if weights.shape != wanted or weights.dtype != torch.float64:
             raise ValueError(f"weights are {weights.dtype} {tuple(weights.shape)}, not float64 {wanted}")
+        if facts.get("attributes", m) != m:  # ESZSL did not always say it, and its weights tell
+            raise ValueError(f"signatures have {m} attributes, not {facts['attributes']}")
         self.scaler_ = Scaler.restore(self.features, tensors, d)
-        unknown = set(facts) | set(tensors) - {"weights", *self.scaler_.state()}
+        unknown = (set(facts) - {"attributes"}) | (set(tensors) - {"weights", *self.scaler_.state()})
         if unknown:
             raise ValueError(f"{self.name} does not learn {', '.join(sorted(unknown))}")
         self.weights_ = weights.numpy()
