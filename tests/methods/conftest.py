@@ -56,8 +56,8 @@ def fitted(request, make_problem, quick):
 def first_step(make_problem):
     """Check the first step of a ranking method, on all images at once, against one that is made image by image.
 
-    `direction(W, x, A, y)` is what the paper adds to W for one image, but for the learning rate: x (d,), A (|S|, m), and
-    y a row of A.
+    `direction(W, x, A, y)` is what the paper adds to W for one image, but for the learning rate: x (d,), A (|S|, m),
+    and y a row of A.
     """
 
     def check(kind, direction, **params):

@@ -24,6 +24,7 @@ from pren.problem import Answers, Problem
 KINDS = sorted({entry.method for entry in METHODS.values()}, key=lambda kind: kind.__name__)
 INDUCTIVE = [name for name, entry in METHODS.items() if entry.summary.endswith("(inductive)")]
 ONE_GO = [name for name, entry in METHODS.items() if entry.method.fit_rounds is Method.fit_rounds]
+SEEDED = [name for name, entry in METHODS.items() if "seed" in entry.method().get_params()]
 SHAPES = pytest.mark.parametrize("shape", [(5,), (1, 8, 12)], ids=["features", "images"])
 SETTINGS = pytest.mark.parametrize("setting", ["zsl", "gzsl"])
 
@@ -89,6 +90,12 @@ class TestConventions:
         given = {parameter: object() for parameter in inspect.signature(kind).parameters}
         made = kind(**given)
         assert vars(made) == given
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_parameters_that_came_later_change_nothing_by_default(self, kind):
+        """Their values are left out of a run's id, so they must be the defaults."""
+        defaults = kind().get_params()
+        assert all(defaults[key] == value for key, value in kind.added.items())
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_the_defaults_are_valid(self, kind):
@@ -314,10 +321,9 @@ class TestChance:
         assert first.keys() == second.keys()
         assert all(torch.equal(first[key], second[key]) for key in first)
 
+    @pytest.mark.parametrize("name", SEEDED)
     def test_another_seed_gives_another_model(self, name, quick, make_problem):
         problem = make_problem()
-        if "seed" not in quick(name).get_params():
-            pytest.skip("nothing is drawn")
         one, two = (quick(name, seed=seed).fit(problem).scores(problem.pool) for seed in (0, 1))
         assert not np.array_equal(one, two)
 

@@ -43,6 +43,16 @@ def test_a_singular_equation_gets_the_solution_of_least_norm():
     assert np.allclose(W, [[1.0, 2.0, 1.0], [2.0, 0.0, 0.0]])
 
 
+@given(st.integers(0, 10**6))
+def test_directions_that_rounding_leaves_almost_singular_are_left_out(seed):
+    rng = np.random.default_rng(seed)
+    S, X = rng.normal(size=(9, 2)) @ rng.normal(size=(2, 4)), rng.normal(size=(9, 3)) @ rng.normal(size=(3, 5))
+    P, Q, C = S.T @ S, X.T @ X, S.T @ X
+    system = np.kron(P, np.eye(5)) + np.kron(np.eye(4), Q)  # of W row by row
+    expected = np.linalg.lstsq(system, C.ravel(), rcond=1e-10)[0].reshape(4, 5)
+    assert np.allclose(solve_sylvester(P, Q, C), expected, atol=1e-6)
+
+
 @given(sizes, st.floats(0.01, 100))
 def test_the_weights_are_a_stationary_point_of_the_objective(size, weight):
     problem = random_problem(*size)

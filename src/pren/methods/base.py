@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -39,6 +39,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
     name: ClassVar[str]
     learned: ClassVar[str]  # the attribute that is there once there is a model
     space: ClassVar[Space] = {}  # what is worth tuning on validation classes
+    added: ClassVar[Mapping[str, Any]] = {}  # parameters that came later, with the value that means the same as before
     gamma: float
 
     classes_: ClassTable

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from pydantic import Field
 from scipy.special import softmax as probabilities
 
 from pren.methods.classifiers import fit_classifiers, softmax
 from pren.methods.features import Matrix, Scaling, unit
-from pren.methods.linear import LinearMethod, Ridge
+from pren.methods.linear import Count, LinearMethod, Ridge
 from pren.methods.space import Choice, Real, Space, Whole
 from pren.problem import Problem
 
@@ -46,9 +45,9 @@ class ConSE(LinearMethod):
 
     def __init__(
         self,
-        top: Annotated[int, Field(ge=1)] = 10,
-        reg: Ridge = 1e-3,
-        iterations: Annotated[int, Field(ge=1, le=10**6)] = 200,
+        top: Count = 10,
+        reg: Ridge = 1e-2,
+        iterations: Count = 200,
         features: Scaling = "standard",
         gamma: float = 0.0,
     ) -> None:

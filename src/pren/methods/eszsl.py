@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from pren.methods.features import Matrix, Scaling
 from pren.methods.linear import LinearMethod, Ridge, solve_ridge
@@ -28,6 +28,7 @@ class ESZSL(LinearMethod):
     """
 
     name: ClassVar[str] = "eszsl"
+    added: ClassVar[Mapping[str, Any]] = {"features": "raw"}
     space: ClassVar[Space] = {
         "feature_reg": Real(1e-3, 1e5, log=True),
         "signature_reg": Real(1e-4, 1e2, log=True),

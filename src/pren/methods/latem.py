@@ -7,8 +7,9 @@ from typing import ClassVar
 from torch import Tensor
 
 from pren.methods.features import Scaling
-from pren.methods.ranking import Count, Epochs, Margin, RankingMethod, Rate, Seed, violations
-from pren.methods.space import Choice, Space
+from pren.methods.linear import Count
+from pren.methods.ranking import Epochs, Margin, RankingMethod, Rate, Seed, violations
+from pren.methods.space import Choice, Space, Whole
 
 
 class LatEm(RankingMethod):
@@ -31,7 +32,11 @@ class LatEm(RankingMethod):
     """
 
     name: ClassVar[str] = "latem"
-    space: ClassVar[Space] = {"maps": Choice((2, 4, 6, 8, 10)), **RankingMethod.space}
+    space: ClassVar[Space] = {
+        **RankingMethod.space,
+        "maps": Choice((2, 4, 6, 8, 10)),
+        "epochs": Whole(3, 20, log=True),  # of K maps each
+    }
 
     def __init__(
         self,

@@ -20,6 +20,7 @@ from pren.methods.features import Matrix, Scaler, Scaling, flat, width
 from pren.problem import Problem
 
 Ridge = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1, le=10**6)]
 
 
 class LinearMethod(Method):

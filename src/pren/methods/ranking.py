@@ -18,13 +18,12 @@ from pydantic import Field
 from torch import Tensor
 
 from pren.methods.features import Matrix, Scaling
-from pren.methods.linear import LinearMethod
+from pren.methods.linear import Count, LinearMethod
 from pren.methods.space import Choice, Real, Space, Whole
 from pren.problem import Problem
 from pren.seeds import stream
 
 MOMENTUM = 0.9
-Count = Annotated[int, Field(ge=1, le=10**6)]
 Epochs = Annotated[int, Field(ge=0, le=10**6)]
 Rate = Annotated[float, Field(gt=0)]
 Margin = Annotated[float, Field(gt=0)]
@@ -52,7 +51,7 @@ class RankingMethod(LinearMethod):
     space: ClassVar[Space] = {
         "margin": Real(0.1, 10.0, log=True),
         "lr": Real(1e-3, 10.0, log=True),
-        "epochs": Whole(3, 100, log=True),
+        "epochs": Whole(3, 50, log=True),
         "features": Choice(("raw", "l2", "standard", "minmax")),
     }
 

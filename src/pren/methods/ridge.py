@@ -33,7 +33,7 @@ class RidgeS2V(LinearMethod):
 
     name: ClassVar[str] = "ridge-s2v"
     space: ClassVar[Space] = {
-        "reg": Real(1e-4, 1e2, log=True),
+        "reg": Real(1e-3, 1e1, log=True),
         "distance": Choice(("cosine", "euclid")),
         "features": Choice(("raw", "l2", "standard", "minmax")),
     }
@@ -42,7 +42,7 @@ class RidgeS2V(LinearMethod):
         self,
         reg: Ridge = 0.1,
         distance: Literal["cosine", "euclid"] = "cosine",
-        features: Scaling = "standard",
+        features: Scaling = "l2",
         gamma: float = 0.0,
     ) -> None:
         self.reg = reg

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 from scipy.linalg import pinv
 from scipy.spatial.distance import cdist, pdist
 from scipy.special import softmax
 
 from pren.methods.classifiers import Loss, crammer_singer, fit_classifiers, one_versus_other
 from pren.methods.features import Matrix, Scaling, unit
-from pren.methods.linear import LinearMethod, Ridge
+from pren.methods.linear import Count, LinearMethod, Ridge
 from pren.methods.space import Choice, Real, Space
 from pren.problem import Problem
 
@@ -52,9 +51,9 @@ class SynC(LinearMethod):
     def __init__(
         self,
         loss: Literal["ovo", "cs", "struct"] = "ovo",
-        reg: Ridge = 2.0**-14,
+        reg: Ridge = 2.0**-18,
         sharpness: Ridge = 1.0,
-        iterations: Annotated[int, Field(ge=1, le=10**6)] = 200,
+        iterations: Count = 200,
         features: Scaling = "l2",
         gamma: float = 0.0,
     ) -> None:

@@ -71,6 +71,8 @@ class RunConfig(BaseModel):
         what["options"] |= self._file_names()
         if not what["options"]:
             del what["options"]  # so that runs from before there were options keep their id
+        added = get_entry(self.method).method.added
+        what["params"] = {key: value for key, value in what["params"].items() if added.get(key, ...) != value}
         identity = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
         data = str(Path(self.data).absolute()) if self.is_file() else self.data
         root = None if self.root is None else str(Path(self.root).absolute())
