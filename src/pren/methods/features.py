@@ -17,7 +17,6 @@ from pren.errors import PrenError
 from pren.inputs import Inputs, chunks
 
 MOST_FEATURES = 20_000  # systems of d x d would not fit beyond
-ROUNDING = 1e-13  # less than single precision can tell apart
 Matrix = NDArray[np.float64]
 Scaling = Literal["raw", "l2", "standard", "minmax"]
 
@@ -74,8 +73,8 @@ class Scaler:
                 mean += step * len(x) / (count + len(x))
                 count += len(x)
             shift, spread = mean, np.sqrt(spread / count)
-            varies = spread > ROUNDING * np.abs(mean)  # the mean of equal numbers need not be that number
-            scale = np.divide(1.0, spread, out=np.zeros(d), where=varies)
+            # Exactly 0 if all are equal: sums of a chunk of single precision numbers lose nothing in double precision.
+            scale = np.divide(1.0, spread, out=np.zeros(d), where=spread > 0)
         elif kind == "minmax":
             extremes = [(x.min(axis=0), x.max(axis=0)) for x in map(flat, chunks(inputs))]
             shift = np.min([low for low, _ in extremes], axis=0)
