@@ -85,7 +85,7 @@ def solve_sylvester(left: Matrix, right: Matrix, total: Matrix) -> Matrix:
     p, U = eigh(left)
     q, Q = eigh(right)
     sums = p[:, None] + q
-    rounding = np.finfo(np.float64).eps * max(sums.shape) * np.abs(sums).max()
+    rounding = 100 * np.finfo(np.float64).eps * max(sums.shape) * np.abs(sums).max()  # products lost digits before
     solved = np.divide(U.T @ total @ Q, sums, out=np.zeros_like(sums), where=sums > rounding)
     solution: Matrix = U @ solved @ Q.T
     return solution
