@@ -50,8 +50,9 @@ def test_scaling_is_done_to_whatever_is_scored(name, quick, make_problem, whole,
     scaler = Scaler.fit(kind, problem.train)
     train, pool = (ArrayInputs(scaler(inputs)) for inputs in (problem.train, problem.pool))
     scaled = Problem(train, problem.labels, pool, problem.classes, "gzsl")
-    expected = quick(name, features="raw").fit(scaled).scores(pool)
-    scores = quick(name, features=kind).fit(problem).scores(problem.pool)
+    firm = {"reg": 0.01} if name == "sync" else {}  # with hardly any, L-BFGS stops where rounding happens to take it
+    expected = quick(name, features="raw", **firm).fit(scaled).scores(pool)
+    scores = quick(name, features=kind, **firm).fit(problem).scores(problem.pool)
     assert np.allclose(scores, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())  # inputs are single precision
 
 
