@@ -11,6 +11,7 @@ import yaml
 
 from pren.cli.fit import _default_folder
 from pren.methods.pren import PrEN
+from pren.methods.registry import METHODS
 from pren.runs.config import RunConfig
 from pren.version import __version__
 
@@ -356,7 +357,8 @@ class TestMethods:
         name = data()
         for method in json.loads(good("list", "methods", "--json").out):
             quick = ["rounds=1", "initial_batches=2", "batches=1", "hidden=[8]"]
-            small = [] if method["name"] == "eszsl" else [f"--set={assignment}" for assignment in quick]
+            rounds = METHODS[method["name"]].method is PrEN
+            small = [f"--set={assignment}" for assignment in quick] if rounds else []
             summary = json.loads(good("fit", name, "--method", method["name"], *small, "--json").out)
             assert summary["method"] == method["name"]
             assert summary["finished"]

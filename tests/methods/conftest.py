@@ -1,13 +1,21 @@
-"""Fitted methods small enough to fit in a moment."""
+"""Methods small enough to fit in a moment."""
 
 import numpy as np
 import pytest
 
-from pren.methods.eszsl import ESZSL
 from pren.methods.pren import PrEN
+from pren.methods.registry import METHODS, create
 
 SMALL = {"heads": 6, "rounds": 2, "initial_batches": 10, "batches": 3, "batch_size": 8, "hidden": (8,), "lr": 3e-2}
+ONE_HEAD = {name: value for name, value in SMALL.items() if name != "heads"}
 IMAGE = (1, 8, 12)
+
+# What makes a method quick, by its name; one that is not here is quick as it is.
+QUICK = {
+    "pren": {**SMALL, "first_rounds": 1},
+    "pren-no-projection": {**SMALL, "first_rounds": 1},
+    "progressive": {**ONE_HEAD, "first_rounds": 1},
+}
 
 
 @pytest.fixture(scope="session")
@@ -20,22 +28,53 @@ def small():
     return build
 
 
+@pytest.fixture(scope="session")
+def quick():
+    """A fresh method of any name, with whatever makes it quick."""
+
+    def build(name, **params):
+        return create(name, **{**QUICK.get(name, {}), **params})
+
+    return build
+
+
 @pytest.fixture(
     scope="session",
     params=[
-        (method, setting, form)
-        for method in ("pren", "eszsl")
-        for setting in ("zsl", "gzsl")
-        for form in ("features", "images")
+        (name, setting, form) for name in METHODS for setting in ("zsl", "gzsl") for form in ("features", "images")
     ],
     ids="-".join,
 )
-def fitted(request, make_problem, small):
+def fitted(request, make_problem, quick):
     """A fitted method and the problem it was fitted to: every method, setting and kind of input."""
-    method, setting, form = request.param
+    name, setting, form = request.param
     problem = make_problem(setting=setting, shape=(5,) if form == "features" else IMAGE)
-    fresh = small(gamma=0.01, first_rounds=1) if method == "pren" else ESZSL(gamma=0.25)
-    return fresh.fit(problem), problem
+    return quick(name, gamma=0.01).fit(problem), problem
+
+
+@pytest.fixture(scope="session")
+def first_step(make_problem):
+    """Check the first step of a ranking method, on all images at once, against one that is made image by image.
+
+    `direction(W, x, A, y)` is what the paper adds to W for one image, but for the learning rate: x (d,), A (|S|, m),
+    and y a row of A.
+    """
+
+    def check(kind, direction, **params):
+        problem = make_problem()
+        size = {"batch_size": len(problem.train), "features": "raw", "lr": 0.25, **params}
+        before, after = (kind(**size, epochs=epochs).fit(problem) for epochs in (0, 1))
+        names = np.array(problem.classes.names)
+        seen = sorted(names[problem.classes.seen])
+        A = np.stack([problem.classes.signatures[problem.classes.names.index(name)] for name in seen])
+        expected = before.weights_.copy()
+        for x, label in zip(problem.train[np.arange(len(problem.train))].numpy(), problem.labels, strict=True):
+            step = direction(before.weights_, x.astype(np.float64), A, seen.index(names[label]))
+            expected += 0.25 * step / len(problem.train)
+        assert not np.allclose(before.weights_, after.weights_, atol=1e-3)
+        assert np.allclose(after.weights_, expected, atol=1e-5)  # single precision
+
+    return check
 
 
 @pytest.fixture(scope="session")

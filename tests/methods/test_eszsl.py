@@ -118,13 +118,6 @@ def test_the_classes_of_the_training_images_are_learned(make_problem, whole):
     assert (seen[scores[:, seen].argmax(axis=1)] == problem.labels).mean() > 0.9
 
 
-def test_too_many_inputs_to_solve_for_are_refused():
-    wide = np.zeros((2, 20_001), dtype=np.float32)
-    problem = Problem.from_arrays(wide, np.array([0, 1]), np.eye(3), wide)
-    with pytest.raises(PrenError, match=r"20001 inputs at once.*extract features"):
-        ESZSL().fit(problem)
-
-
 def test_a_system_that_cannot_be_solved_is_explained():
     """With a ridge far below round-off and fewer images than features, X'X + g I is not positive definite."""
     rng = np.random.default_rng(0)

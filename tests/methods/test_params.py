@@ -10,12 +10,18 @@ from pren.methods.eszsl import ESZSL
 from pren.methods.params import schema, validate
 from pren.methods.pren import PrEN
 from pren.methods.registry import METHODS, create, get_entry, list_methods
+from pren.methods.sae import SAE
 
 
 class TestValidate:
     def test_what_is_left_out_has_its_default(self):
         assert validate(PrEN, {}) == PrEN().get_params()
-        assert validate(ESZSL, {"gamma": 2}) == {"feature_reg": 1.0, "signature_reg": 1.0, "gamma": 2.0}
+        assert validate(ESZSL, {"gamma": 2}) == {
+            "feature_reg": 1.0,
+            "signature_reg": 1.0,
+            "features": "raw",
+            "gamma": 2.0,
+        }
 
     def test_values_come_in_their_declared_types(self):
         params = validate(
@@ -36,7 +42,11 @@ class TestValidate:
             (PrEN, {"haeds": 3}, r"Unknown parameter 'haeds'\. Did you mean .*heads"),
             (PrEN, {"hiden": [3]}, r"Unknown parameter 'hiden'\. Did you mean hidden"),
             (PrEN, {"zzzzzz": 3}, r"Unknown parameter 'zzzzzz'\. Known are backbone, "),
-            (ESZSL, {"heads": 3}, r"Unknown parameter 'heads'\. Known are feature_reg, gamma, signature_reg\."),
+            (
+                ESZSL,
+                {"heads": 3},
+                r"Unknown parameter 'heads'\. Known are feature_reg, features, gamma, signature_reg\.",
+            ),
             (PrEN, {"heads": "many"}, r"heads='many'.*integer"),
             (PrEN, {"heads": 2.5}, r"heads=2\.5.*integer"),
             (PrEN, {"heads": [2]}, r"heads=\[2\].*integer"),
@@ -99,8 +109,10 @@ class TestValidate:
 
 
 class TestRegistry:
-    def test_there_are_pren_its_variants_and_a_baseline(self):
-        assert list(METHODS) == ["pren", "pren-no-projection", "progressive", "eszsl"]
+    def test_there_are_pren_its_variants_and_the_rivals(self):
+        assert list(METHODS)[:3] == ["pren", "pren-no-projection", "progressive"]
+        rivals = ["eszsl", "devise", "ale", "sje", "latem", "sync", "sae", "sae-f2s", "conse", "ridge-s2v"]
+        assert set(rivals) <= set(METHODS)
         for name, entry in METHODS.items():
             assert entry.name == name
             assert entry.title
@@ -113,6 +125,8 @@ class TestRegistry:
         assert create("pren-no-projection").get_params() == {**ours, "projection": False}
         assert create("progressive").get_params() == {**ours, "heads": 1, "projection": False, "subsets": "all"}
         assert type(create("eszsl")) is ESZSL
+        assert create("sae").direction == "s2f"
+        assert create("sae-f2s").get_params() == {**SAE().get_params(), "direction": "f2s"}
 
     @pytest.mark.parametrize(
         ("name", "params"),
@@ -121,6 +135,7 @@ class TestRegistry:
             ("progressive", {"projection": True}),
             ("progressive", {"subsets": "half"}),
             ("pren-no-projection", {"projection": True}),
+            ("sae-f2s", {"direction": "s2f"}),
         ],
     )
     def test_a_variant_cannot_be_made_another_method(self, name, params):
@@ -147,13 +162,15 @@ class TestRegistry:
                 call(name)
 
     def test_a_name_like_no_other_gets_all_of_them(self):
-        with pytest.raises(PrenError, match=r"Known are eszsl, pren, pren-no-projection, progressive\."):
+        with pytest.raises(PrenError, match="Known are") as error:
             create("qqq")
+        assert f"Known are {', '.join(sorted(METHODS))}." in str(error.value)
 
     @pytest.mark.parametrize(
         ("pattern", "names"),
         [
-            ("*", ["pren", "pren-no-projection", "progressive", "eszsl"]),
+            ("*", list(METHODS)),
+            ("sae*", ["sae", "sae-f2s"]),
             ("pren*", ["pren", "pren-no-projection"]),
             ("pren", ["pren"]),
             ("?szsl", ["eszsl"]),

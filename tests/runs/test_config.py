@@ -158,6 +158,15 @@ class TestOptions:
         assert config.options == {}
         assert config.settled({"hashes": {"data": "x"}}).record["id"] == "3d92d68181b8cc59"  # as it was then
 
+    def test_a_run_from_before_there_was_a_parameter(self):
+        """It keeps its id; another value of the parameter is another run."""
+        plain, raw, scaled = (
+            RunConfig(data="numbers", method="eszsl", params=params).resolved().settled({}).record["id"]
+            for params in ({}, {"features": "raw"}, {"features": "l2"})
+        )
+        assert plain == raw
+        assert plain != scaled
+
     def test_they_survive_being_written(self, tmp_path):
         config = RunConfig(data="cub", options={"features": "x.mat", "fold": 1, "train_on": None})
         path = tmp_path / "config.yaml"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -43,6 +43,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
     name: ClassVar[str]
     learned: ClassVar[str]  # the attribute that is there once there is a model
     space: ClassVar[Space] = {}  # what is worth tuning on validation classes
+    added: ClassVar[Mapping[str, Any]] = {}  # parameters that came later, with the value that means the same as before
     gamma: float
 
     classes_: ClassTable
@@ -175,6 +176,10 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         Raises:
             ValueError: If they do not belong together. (KeyError, TypeError and RuntimeError mean the same.)
         """
+
+    def _order(self) -> NDArray[np.int64]:
+        """(L,) rows of the class table in the order of the names: fitted in it, no method depends on the table's."""
+        return np.argsort(np.array(self.classes_.names), kind="stable")
 
     def _calibrated(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Calibrated stacking: in GZSL, γ is taken off every seen class."""

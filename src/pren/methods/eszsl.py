@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
-import numpy as np
-import torch
-from pydantic import Field
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from torch import Tensor
-
-from pren.errors import PrenError
-from pren.inputs import Inputs, chunks
-from pren.methods.base import Method
-from pren.methods.features import Matrix, flat, width
-from pren.methods.space import Real, Space
+from pren.methods.features import Matrix, Scaling
+from pren.methods.linear import LinearMethod, Ridge, solve_ridge
+from pren.methods.space import Choice, Real, Space
 from pren.problem import Problem
 
 
-class ESZSL(Method):
+class ESZSL(LinearMethod):
     """min_V ‖X V Aᵀ - Y‖² + g ‖V Aᵀ‖² + l ‖X V‖² + g l ‖V‖², X (n, d) features, A (|S|, m) signatures, Y in {-1, 1}.
 
     Inductive: the pool is not looked at. Images are taken as flat pixels. Reference: "An embarrassingly simple approach
@@ -27,62 +20,44 @@ class ESZSL(Method):
     Args:
         feature_reg: g.
         signature_reg: l.
+        features: How features are scaled; see `pren.methods.features.Scaler`.
         gamma: GZSL: taken off the scores of seen classes.
+
+    Attributes:
+        weights_: V, (d, m).
     """
 
     name: ClassVar[str] = "eszsl"
-    learned: ClassVar[str] = "weights_"
+    added: ClassVar[Mapping[str, Any]] = {"features": "raw"}
     space: ClassVar[Space] = {
         "feature_reg": Real(1e-3, 1e5, log=True),
         "signature_reg": Real(1e-4, 1e2, log=True),
+        "features": Choice(("raw", "l2", "standard", "minmax")),
     }
 
     def __init__(
         self,
-        feature_reg: Annotated[float, Field(gt=0)] = 1.0,
-        signature_reg: Annotated[float, Field(gt=0)] = 1.0,
+        feature_reg: Ridge = 1.0,
+        signature_reg: Ridge = 1.0,
+        features: Scaling = "raw",
         gamma: float = 0.0,
     ) -> None:
         self.feature_reg = feature_reg
         self.signature_reg = signature_reg
+        self.features = features
         self.gamma = gamma
 
-    def _fit(self, problem: Problem) -> None:
-        d = width(problem.train, "ESZSL")
-        A = problem.classes.signatures[problem.classes.seen]
-        column = np.cumsum(problem.classes.seen) - 1  # of a seen class among the seen ones
-        gram, cross, start = np.zeros((d, d)), np.zeros((d, len(A))), 0
-        for chunk in chunks(problem.train):
-            X = flat(chunk)
-            Y = np.full((len(X), len(A)), -1.0)
-            Y[np.arange(len(X)), column[problem.labels[start : start + len(X)]]] = 1.0
-            gram += X.T @ X
-            cross += X.T @ Y
-            start += len(X)
-        left = _solve(gram, self.feature_reg, cross @ A)  # (d, m)
-        self.weights_ = _solve(A.T @ A, self.signature_reg, left.T).T
+    def _learn(self, problem: Problem) -> Matrix:
+        A = self._seen()
+        gram, sums, _ = self._class_sums(problem, gram=True)
+        cross = (2 * sums - sums.sum(axis=0)).T  # XᵀY: +1 for the images of the class, -1 for all others
+        hint = "feature_reg and signature_reg"
+        left = solve_ridge(gram, self.feature_reg, cross @ A, hint=hint)  # (d, m)
+        return solve_ridge(A.T @ A, self.signature_reg, left.T, hint=hint).T
 
-    def _scores(self, inputs: Inputs) -> Matrix:
-        compatibility = self.weights_ @ self.classes_.signatures.T
-        return self._calibrated(np.concatenate([flat(chunk) @ compatibility for chunk in chunks(inputs)]))
+    def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
+        compatibility = self.weights_ @ signatures.T
+        return lambda x: x @ compatibility
 
-    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        return {"weights": torch.from_numpy(self.weights_)}, {}
-
-    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        weights = tensors["weights"]
-        wanted = (int(np.prod(self.sample_shape_)), self.classes_.signatures.shape[1])
-        if weights.shape != wanted or weights.dtype != torch.float64:
-            raise ValueError(f"weights are {weights.dtype} {tuple(weights.shape)}, not float64 {wanted}")
-        self.weights_ = weights.numpy()
-
-
-def _solve(gram: Matrix, ridge: float, right: Matrix) -> Matrix:
-    """(gram + ridge I)⁻¹ right."""
-    try:
-        solution: Matrix = cho_solve(cho_factor(gram + ridge * np.eye(len(gram))), right)
-    except LinAlgError as error:
-        raise PrenError(
-            "ESZSL cannot solve its equations in double precision: take a larger feature_reg and signature_reg."
-        ) from error
-    return solution
+    def _shape(self, d: int, seen: int, m: int) -> tuple[int, ...]:
+        return d, m

@@ -40,6 +40,13 @@ def width(inputs: Inputs, method: str) -> int:
     return d
 
 
+def unit(rows: Matrix) -> Matrix:
+    """Rows (n, d) brought to unit length; a row of zeros stays one."""
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Matrix = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
+    return scaled
+
+
 class Scaler:
     """(x - shift) * scale, or x to unit length.
 
@@ -68,6 +75,7 @@ class Scaler:
                 mean += step * len(x) / (count + len(x))
                 count += len(x)
             shift, spread = mean, np.sqrt(spread / count)
+            # Exactly 0 if all are equal: sums of a chunk of single precision numbers lose nothing in double precision.
             scale = np.divide(1.0, spread, out=np.zeros(d), where=spread > 0)
         elif kind == "minmax":
             extremes = [(x.min(axis=0), x.max(axis=0)) for x in map(flat, chunks(inputs))]
@@ -82,15 +90,12 @@ class Scaler:
 
     def transform(self, x: Matrix) -> Matrix:
         """Scale (n, d)."""
-        if self.kind == "l2":
-            length = np.linalg.norm(x, axis=1, keepdims=True)
-            scaled: Matrix = np.divide(x, length, out=np.zeros_like(x), where=length > 0)
-        else:
-            scaled = (x - self.shift) * self.scale
-        return scaled
+        return unit(x) if self.kind == "l2" else (x - self.shift) * self.scale
 
     def state(self) -> dict[str, Tensor]:
-        """What to save; the kind is a parameter of the method."""
+        """What was learned, if anything was; the kind is a parameter of the method."""
+        if self.kind in ("raw", "l2"):
+            return {}
         return {"scaler.shift": torch.from_numpy(self.shift), "scaler.scale": torch.from_numpy(self.scale)}
 
     @classmethod
@@ -100,6 +105,8 @@ class Scaler:
         Raises:
             ValueError: If the tensors are not of length d.
         """
+        if kind in ("raw", "l2"):
+            return cls(kind, np.zeros(d), np.ones(d))
         shift, scale = tensors["scaler.shift"], tensors["scaler.scale"]
         if any(part.shape != (d,) or part.dtype != torch.float64 for part in (shift, scale)):
             raise ValueError(f"the scaling is not that of {d} features")

@@ -289,10 +289,6 @@ class PrEN(Method):
             groups.append({"params": backbone, "lr": self.backbone_lr or self.lr})
         return torch.optim.Adam(groups, betas=(0.9, 0.999), fused=True)
 
-    def _order(self) -> NDArray[np.int64]:
-        """(L,) rows of the class table in the order of the names, as the network has them."""
-        return np.argsort(np.array(self.classes_.names), kind="stable")
-
     def _named(self, pseudo: PseudoLabels) -> PseudoLabels:
         """The same pseudo-labels as rows of the class table."""
         return PseudoLabels(pseudo.images, self._order()[pseudo.labels])

@@ -8,10 +8,18 @@ from fnmatch import fnmatch
 from typing import Any
 
 from pren.errors import PrenError, suggest
+from pren.methods.ale import ALE
 from pren.methods.base import Method
+from pren.methods.conse import ConSE
+from pren.methods.devise import DeViSE
 from pren.methods.eszsl import ESZSL
+from pren.methods.latem import LatEm
 from pren.methods.params import validate
 from pren.methods.pren import PrEN
+from pren.methods.ridge import RidgeS2V
+from pren.methods.sae import SAE
+from pren.methods.sje import SJE
+from pren.methods.sync import SynC
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,21 @@ METHODS: dict[str, Entry] = {
             {"heads": 1, "projection": False, "subsets": "all"},
         ),
         Entry("eszsl", "ESZSL", "bilinear compatibility in closed form (inductive)", ESZSL),
+        Entry("devise", "DeViSE", "bilinear compatibility, every violated margin counts (inductive)", DeViSE),
+        Entry("ale", "ALE", "bilinear compatibility, violated margins count by rank (inductive)", ALE),
+        Entry("sje", "SJE", "bilinear compatibility, the worst violated margin counts (inductive)", SJE),
+        Entry("latem", "LatEm", "several bilinear maps, the best one counts (inductive)", LatEm),
+        Entry("sync", "SynC", "classifiers mixed from those of similar seen classes (inductive)", SynC),
+        Entry("sae", "SAE S→F", "linear autoencoder, signatures decoded to features (inductive)", SAE),
+        Entry(
+            "sae-f2s",
+            "SAE F→S",
+            "linear autoencoder, features encoded to signatures (inductive)",
+            SAE,
+            {"direction": "f2s"},
+        ),
+        Entry("conse", "ConSE", "signatures of the most probable seen classes, averaged (inductive)", ConSE),
+        Entry("ridge-s2v", "Ridge s→v", "signatures regressed to class means of features (inductive)", RidgeS2V),
     )
 }
 

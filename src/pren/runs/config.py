@@ -80,6 +80,8 @@ class RunConfig(BaseModel):
         for key in ("options", "extractor"):
             if not what[key]:
                 del what[key]  # so that runs from before there were any keep their id
+        added = get_entry(self.method).method.added
+        what["params"] = {key: value for key, value in what["params"].items() if added.get(key, ...) != value}
         identity = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
         return self.anywhere().model_copy(update={"record": {"id": identity, **record}})
 
