@@ -29,6 +29,7 @@ from pren.core.voting import CHUNK_IMAGES, GzslRule
 from pren.errors import PrenError
 from pren.inputs import ArrayInputs, Inputs
 from pren.methods.base import Method
+from pren.methods.training import adam_tensors, read_adam
 from pren.problem import Problem
 from pren.processes import over_chunks, share_weights, single_process
 from pren.seeds import stream
@@ -169,9 +170,7 @@ class PrEN(Method):
     def training_state(self) -> dict[str, Tensor]:
         """Adam's state and the last round; the weights are the model's."""
         done = self._round
-        state = {
-            f"adam.{index}.{key}": value for index, entry in self._adam_state.items() for key, value in entry.items()
-        }
+        state = adam_tensors(self._adam_state)
         state["round.number"] = torch.tensor(done.number)
         state["round.loss"] = torch.tensor(done.loss, dtype=torch.float64)
         state["round.images"] = torch.from_numpy(done.pseudo.images)
@@ -181,20 +180,12 @@ class PrEN(Method):
 
     def _read_training_state(self, state: dict[str, Tensor], adam: torch.optim.Adam) -> tuple[Round, State]:
         """The round and Adam's state that `training_state` returned, checked against an optimiser of all weights."""
-        parameters = [parameter for group in adam.param_groups for parameter in group["params"]]
         try:
             number = int(state["round.number"])
             if not 0 <= number <= self.rounds:
                 raise ValueError(f"there is no round {number}")
             stepped = self.initial_batches > 0 or (number > 0 and self.batches > 0)
-            entries: State = {}
-            for index, parameter in enumerate(parameters if stepped else []):
-                shapes = {"step": torch.Size(), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
-                entries[index] = {name: state[f"adam.{index}.{name}"] for name in shapes}
-                if any(entries[index][name].shape != shape for name, shape in shapes.items()):
-                    raise ValueError("Adam's state is not of the weights' shapes")
-                if any(value.dtype != torch.float32 for value in entries[index].values()):
-                    raise ValueError("Adam's state is not of the weights' type")
+            entries = read_adam(state, adam, stepped=stepped)
             images, labels = state["round.images"], state["round.labels"]
             if images.shape != labels.shape or images.ndim != 1:
                 raise ValueError("not every pseudo-label has an image")

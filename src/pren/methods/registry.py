@@ -9,9 +9,14 @@ from typing import Any
 
 from pren.errors import PrenError, suggest
 from pren.methods.base import Method
+from pren.methods.dcl import DCL
 from pren.methods.eszsl import ESZSL
+from pren.methods.gfzsl import GFZSL
 from pren.methods.params import validate
 from pren.methods.pren import PrEN
+from pren.methods.qfsl import QFSL
+from pren.methods.revise import ReViSE
+from pren.methods.uda import UDA
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,11 @@ METHODS: dict[str, Entry] = {
             {"heads": 1, "projection": False, "subsets": "all"},
         ),
         Entry("eszsl", "ESZSL", "bilinear compatibility in closed form (inductive)", ESZSL),
+        Entry("uda", "UDA †", "signatures as sparse codes, with a dictionary adapted to the pool (transductive)", UDA),
+        Entry("dcl", "DCL †", "linear SVMs on trusted and diverse pseudo-labels (transductive)", DCL),
+        Entry("revise", "ReViSE †", "two autoencoders with a common code teach themselves (transductive)", ReViSE),
+        Entry("gfzsl", "GFZSL †", "Gaussians predicted from signatures, adapted by EM (transductive)", GFZSL),
+        Entry("qfsl", "QFSL †", "a network whose pool must lie among the unseen classes (transductive)", QFSL),
     )
 }
 
