@@ -149,6 +149,10 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         self.setting_ = problem.setting
         self.sample_shape_ = problem.train.sample_shape
 
+    def _order(self) -> NDArray[np.int64]:
+        """(L,) rows of the class table in the order of the names, in which chance and networks have the classes."""
+        return np.argsort(np.array(self.classes_.names), kind="stable")
+
     def _fit(self, problem: Problem) -> None:
         raise NotImplementedError
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from pren.inputs import Inputs, chunks
 from pren.methods.base import Method
 from pren.methods.features import Matrix, Scaler, Scaling, flat, width
+from pren.methods.params import Positive, Rate, Seed
 from pren.methods.posterior import compatibility, posterior, unit_scaler
 from pren.methods.saved import matrix
 from pren.methods.space import Choice, Real, Space, Whole
@@ -76,15 +77,15 @@ class DCL(Method):
     def __init__(
         self,
         features: Scaling = "standard",
-        feature_reg: Annotated[float, Field(gt=0)] = 10.0,
-        signature_reg: Annotated[float, Field(gt=0)] = 0.1,
-        sharpness: Annotated[float, Field(gt=0)] = 3.0,
-        penalty: Annotated[float, Field(gt=0)] = 1.0,
-        per_class: Annotated[int, Field(ge=1)] = 10,
-        clusters: Annotated[int, Field(ge=1)] = 3,
+        feature_reg: Rate = 10.0,
+        signature_reg: Rate = 0.1,
+        sharpness: Rate = 3.0,
+        penalty: Rate = 1.0,
+        per_class: Positive = 10,
+        clusters: Positive = 3,
         rounds: Annotated[int, Field(ge=1, le=1000)] = 5,
         gamma: float = 0.0,
-        seed: Annotated[int, Field(ge=0)] = 0,
+        seed: Seed = 0,
     ) -> None:
         self.features = features
         self.feature_reg = feature_reg
@@ -121,28 +122,27 @@ class DCL(Method):
 
     def _select(self, pool: Matrix, p: Matrix, number: int) -> Samples:
         """The images of every candidate class in one round."""
-        candidates = np.flatnonzero(self.classes_.among(candidates_of(self.setting_)))
+        order = self._order()
+        candidates = order[self.classes_.among(candidates_of(self.setting_))[order]]
         predicted = candidates[p[:, candidates].argmax(axis=1)]
         chosen = []
-        for place, label in enumerate(sorted(candidates, key=self.classes_.names.__getitem__)):
+        for place, label in enumerate(candidates):
             mine = np.flatnonzero(predicted == label)
             if not len(mine):
                 mine = p[:, [label]].argmax(axis=0)  # a class without images would have no classifier
             mine = mine[np.argsort(-p[mine, label], kind="stable")]
             seed = int(stream(self.seed, "clusters", number, place).integers(2**31))
             chosen.append(mine[diverse(pool[mine], self.per_class * number, self.clusters, seed)])
-        names = np.array(sorted(candidates, key=self.classes_.names.__getitem__))
-        images, labels = np.concatenate(chosen), np.repeat(names, [len(part) for part in chosen])
+        images, labels = np.concatenate(chosen), np.repeat(candidates, [len(part) for part in chosen])
         return images, labels, p[images, labels]
 
     def _train(
         self, weights: Matrix, biases: Matrix, X: Matrix, labels: NDArray[np.int64], trust: Matrix, number: int
     ) -> None:
         """Train the classifiers of the labels that there are, in place."""
-        place = np.empty(len(self.classes_), dtype=np.int64)  # classes by name: the SVM's chance goes along with it
-        place[np.argsort(np.array(self.classes_.names), kind="stable")] = np.arange(len(place))
-        kinds, position = np.unique(place[labels], return_inverse=True)
-        rows = np.argsort(place)[kinds]
+        order = self._order()  # classes by name: the SVM's chance goes along with them
+        kinds, position = np.unique(np.argsort(order)[labels], return_inverse=True)
+        rows = order[kinds]
         if len(kinds) == 1:
             weights[rows], biases[rows] = 0.0, 0.0  # there is nothing to tell it from
             return

@@ -16,6 +16,7 @@ from pren.errors import PrenError
 from pren.inputs import Inputs, chunks
 from pren.methods.base import Method
 from pren.methods.features import Matrix, Scaler, Scaling, flat, width
+from pren.methods.params import NotNegative, Rate
 from pren.methods.saved import matrix
 from pren.methods.space import Choice, Real, Space
 from pren.problem import Problem, candidates_of
@@ -27,15 +28,16 @@ LEAST_MASS = 1e-8  # a component with fewer images than that stays where it is
 class GFZSL(Method):
     """p(x|c) = N(x; μ_c, diag σ²_c); μ and log σ² of unseen classes by kernel ridge, k(a, b) = (1 + a·b)².
 
-    Transductive: EM for the mixture of the candidates' Gaussians on the pool, from these predictions. Its E-step and its
-    final scores are the same log-densities, so the pool is classified as the mixture explains it. In GZSL the mixture
-    has a component for every class; those of seen classes stay at the statistics of their labelled images.
+    Transductive: EM for the mixture of the candidates' Gaussians on the pool, from these predictions. Its E-step and
+    the final scores are the same log-densities, so the pool is classified as the mixture explains it. In GZSL the
+    mixture has a component for every class; those of seen classes stay at the statistics of their labelled images.
 
-    † Re-implemented from the published description and the look of the public code, with these choices of ours: the
-    ridge works on deviations from the seen classes' average (the code's very strong ridge would otherwise draw log σ²
-    to 0, whatever the unit of a feature); components have equal weights throughout (the code learns weights and leaves
-    them out at the end); small variances are raised to a floor, measured in the data's own unit, in the M-step, where that is still the exact maximum,
-    and in the inductive method (the code adds 0.05 to every entry of the covariance, off the diagonal too).
+    † Re-implemented from the published description and notes on the public code, with these choices of ours: the ridge
+    works on deviations from the seen classes' average (the code's very strong ridge would otherwise draw log σ² to 0,
+    whatever the unit of a feature); components have equal weights throughout (the code learns weights and leaves them
+    out at the end); small variances are raised to a floor in the data's own unit, in the M-step, where that is still
+    the exact maximum, and in the inductive method (the code adds 0.05 to every entry of the covariance, off the
+    diagonal too).
 
     Images are taken as flat pixels. Reference: "A simple exponential family framework for zero-shot learning",
     ECML 2017.
@@ -68,11 +70,11 @@ class GFZSL(Method):
     def __init__(
         self,
         features: Scaling = "l2",
-        mean_reg: Annotated[float, Field(gt=0)] = 1.0,
-        variance_reg: Annotated[float, Field(gt=0)] = 1e3,
-        variance_floor: Annotated[float, Field(gt=0)] = 1.0,
+        mean_reg: Rate = 1.0,
+        variance_reg: Rate = 1e3,
+        variance_floor: Rate = 1.0,
         transductive: bool = True,
-        iterations: Annotated[int, Field(ge=0)] = 100,
+        iterations: NotNegative = 100,
         tolerance: Annotated[float, Field(ge=0)] = 1e-3,
         gamma: float = 0.0,
     ) -> None:

@@ -29,17 +29,12 @@ from pren.core.voting import CHUNK_IMAGES, GzslRule
 from pren.errors import PrenError
 from pren.inputs import ArrayInputs, Inputs
 from pren.methods.base import Method
+from pren.methods.params import NotNegative, Positive, Rate, Seed
 from pren.methods.training import adam_tensors, read_adam
 from pren.problem import Problem
 from pren.processes import over_chunks, share_weights, single_process
 from pren.seeds import stream
 from pren.vision.backbones import create_backbone
-
-MOST = 10**9 - 1  # more than any machine can do; NumPy gives up somewhere beyond, and so do the names of checkpoints
-Positive = Annotated[int, Field(ge=1, le=MOST)]
-NotNegative = Annotated[int, Field(ge=0, le=MOST)]
-Seed = Annotated[int, Field(ge=0)]
-Rate = Annotated[float, Field(gt=0)]
 
 
 def _null_is_a_name(value: Any) -> Any:
@@ -273,10 +268,6 @@ class PrEN(Method):
         if backbone:
             groups.append({"params": backbone, "lr": self.backbone_lr or self.lr})
         return torch.optim.Adam(groups, betas=(0.9, 0.999), fused=True)
-
-    def _order(self) -> NDArray[np.int64]:
-        """(L,) rows of the class table in the order of the names, as the network has them."""
-        return np.argsort(np.array(self.classes_.names), kind="stable")
 
     def _named(self, pseudo: PseudoLabels) -> PseudoLabels:
         """The same pseudo-labels as rows of the class table."""

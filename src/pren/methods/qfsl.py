@@ -23,6 +23,7 @@ from pren.errors import PrenError
 from pren.inputs import ArrayInputs, Inputs
 from pren.methods.base import Method
 from pren.methods.features import Matrix, Scaler, Scaling
+from pren.methods.params import MOST, NotNegative, Positive, Rate, Seed
 from pren.methods.saved import load_weights
 from pren.methods.space import Choice, Real, Space
 from pren.methods.training import adam_tensors, checked_mean, linear, mixed_batches, read_adam
@@ -31,17 +32,12 @@ from pren.processes import over_chunks, single_process
 from pren.seeds import stream
 from pren.vision.backbones import create_backbone
 
-MOST = 10**9 - 1
-Positive = Annotated[int, Field(ge=1, le=MOST)]
-NotNegative = Annotated[int, Field(ge=0, le=MOST)]
-Rate = Annotated[float, Field(gt=0)]
-
 
 class QFSL(Method):
     """p(c|x) = softmax_c(s W θ(x) · a_c) over all classes; loss -log p_y(x) + λ [-log Σ_{c∈U} p_c(x)] + η ‖W‖².
 
-    θ is the backbone (the identity where inputs are features), W the embedding, a_c the signatures at unit length, which
-    stay as they are. The first term is for labelled images, the second for the pool: its images must put their
+    θ is the backbone (the identity where inputs are features), W the embedding, a_c the signatures at unit length,
+    which stay as they are. The first term is for labelled images, the second for the pool: its images must put their
     probability somewhere among the unseen classes. A batch holds as many of these as of those.
 
     In GZSL the pool mixes seen and unseen classes and nobody knows which image is which, so the second term asks for it
@@ -98,7 +94,7 @@ class QFSL(Method):
         weight_decay: Annotated[float, Field(ge=0)] = 5e-4,
         gamma: float = 0.0,
         backbone: str | None = None,
-        seed: Annotated[int, Field(ge=0)] = 0,
+        seed: Seed = 0,
     ) -> None:
         self.features = features
         self.hidden = hidden
@@ -224,10 +220,6 @@ class QFSL(Method):
         if backbone:
             groups.append({"params": backbone, "lr": self.backbone_lr or self.lr})
         return torch.optim.Adam(groups, weight_decay=self.weight_decay, fused=True)
-
-    def _order(self) -> NDArray[np.int64]:
-        """(L,) rows of the class table in the order of the names, as the network has them."""
-        return np.argsort(np.array(self.classes_.names), kind="stable")
 
 
 class EmbeddingNetwork(nn.Module):

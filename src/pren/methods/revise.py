@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
@@ -14,6 +13,7 @@ from torch.nn import functional
 from pren.inputs import ArrayInputs, Inputs
 from pren.methods.base import Method
 from pren.methods.features import Matrix, Scaler, Scaling, width
+from pren.methods.params import MOST, NotNegative, Positive, Rate, Seed
 from pren.methods.saved import load_weights
 from pren.methods.space import Choice, Real, Space
 from pren.methods.training import checked_mean, linear, mixed_batches
@@ -21,11 +21,9 @@ from pren.problem import Problem, candidates_of
 from pren.processes import over_chunks, single_process
 from pren.seeds import stream
 
-MOST = 10**9 - 1
 CHUNK = 1024  # how many images are scored at once
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the kernels of the MMD, in units of the mean squared distance
 
-Positive = Annotated[int, Field(ge=1, le=MOST)]
 Weight = Annotated[float, Field(ge=0)]
 
 
@@ -34,9 +32,9 @@ class ReViSE(Method):
 
     u(x) is the code of an image, v(a) that of a signature; class c scores u(x)·v(a_c). L_sup is the cross-entropy of
     labelled images over the seen classes, L_rec how badly features and signatures are rebuilt from their codes (and η
-    asks the hidden layer h of the image's encoder to change little with x), MMD² (a sum of Gaussian kernels) how far the
-    codes of a batch of images and those of all classes are apart, L_self the cross-entropy of pool images against their
-    own best candidate. γ(t) is 0 for the first third of the epochs and then grows evenly to `self_weight`.
+    asks the hidden layer h of the image's encoder to change little with x), MMD² (a sum of Gaussian kernels) how far
+    the codes of a batch of images and those of all classes are apart, L_self the cross-entropy of pool images against
+    their own best candidate. γ(t) is 0 for the first third of the epochs and then grows evenly to `self_weight`.
 
     In GZSL, L_sup and L_self go over all classes.
 
@@ -88,11 +86,11 @@ class ReViSE(Method):
         discrepancy: Weight = 0.1,
         self_weight: Weight = 0.1,
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3,
-        epochs: Annotated[int, Field(ge=0, le=MOST)] = 30,
+        epochs: NotNegative = 30,
         batch_size: Annotated[int, Field(ge=2, le=MOST)] = 128,
-        lr: Annotated[float, Field(gt=0)] = 1e-3,
+        lr: Rate = 1e-3,
         gamma: float = 0.0,
-        seed: Annotated[int, Field(ge=0)] = 0,
+        seed: Seed = 0,
     ) -> None:
         self.features = features
         self.hidden = hidden
@@ -143,7 +141,7 @@ class ReViSE(Method):
                     unknown = unknown.masked_fill(~candidates, -torch.inf)
                     loss = loss + ramp * functional.cross_entropy(unknown, unknown.argmax(dim=1))
                 adam.zero_grad()
-                loss.backward()
+                loss.backward()  # type: ignore[no-untyped-call]
                 adam.step()
                 losses.append(loss.detach())
             checked_mean(losses, network)
@@ -182,10 +180,6 @@ class ReViSE(Method):
 
     def _scaled(self, inputs: Inputs) -> Inputs:
         return ArrayInputs(self.scaler_(inputs).astype(np.float32))
-
-    def _order(self) -> NDArray[np.int64]:
-        """(L,) rows of the class table in the order of the names, as training has them."""
-        return np.argsort(np.array(self.classes_.names), kind="stable")
 
 
 class Autoencoder(nn.Module):

@@ -14,6 +14,7 @@ from pren.errors import PrenError
 from pren.inputs import Inputs, chunks
 from pren.methods.base import Method
 from pren.methods.features import Matrix, Scaler, Scaling, flat, width
+from pren.methods.params import Rate
 from pren.methods.posterior import compatibility, posterior, unit_scaler
 from pren.methods.saved import matrix
 from pren.methods.space import Choice, Real, Space
@@ -22,17 +23,15 @@ from pren.problem import Problem
 STEPS = 1000  # of FISTA, at most
 PRECISION = 1e-7  # FISTA ends when no code moves by more
 
-Positive = Annotated[float, Field(gt=0)]
-
 
 class UDA(Method):
     """min_{D,Y} ‖X - Y Dᵀ‖² + λ1 ‖D - D_s‖² + λ2 Σ_ic w_ic ‖y_i - a_c‖² + λ3 ‖Y‖₁, ‖d_k‖ ≤ 1.
 
     X (n, d) is the pool, D (d, m) a dictionary whose codes Y (n, m) live in the space of the signatures, D_s the
     dictionary of the labelled images (ridge regression from signatures to features), w_ic = p(c|x_i) of an inductive
-    model. Codes (by FISTA) and dictionary (in closed form, then columns longer than 1 are shortened) take turns. A class
-    scores the cosine between its signature and the image's code. An image outside the pool gets its code in the same
-    way, from its own w and the adapted dictionary.
+    model. Codes (by FISTA) and dictionary (in closed form, then columns longer than 1 are shortened) take turns. A
+    class scores the cosine between its signature and the image's code. An image outside the pool gets its code in the
+    same way, from its own w and the adapted dictionary.
 
     In GZSL w goes over all classes, seen and unseen ones on an equal footing (see `pren.methods.posterior`).
 
@@ -73,12 +72,12 @@ class UDA(Method):
     def __init__(
         self,
         features: Scaling = "standard",
-        feature_reg: Positive = 10.0,
-        signature_reg: Positive = 0.1,
-        sharpness: Positive = 3.0,
-        source_reg: Positive = 1.0,
-        dictionary_reg: Positive = 1.0,
-        code_reg: Positive = 1.0,
+        feature_reg: Rate = 10.0,
+        signature_reg: Rate = 0.1,
+        sharpness: Rate = 3.0,
+        source_reg: Rate = 1.0,
+        dictionary_reg: Rate = 1.0,
+        code_reg: Rate = 1.0,
         sparsity: Annotated[float, Field(ge=0)] = 0.01,
         rounds: Annotated[int, Field(ge=0, le=1000)] = 10,
         gamma: float = 0.0,
@@ -181,4 +180,5 @@ def adapted(X: Matrix, Y: Matrix, near: Matrix, ridge: float) -> Matrix:
 
 def shortened(D: Matrix) -> Matrix:
     """Columns longer than 1 brought to length 1."""
-    return D / np.maximum(np.linalg.norm(D, axis=0), 1.0)
+    short: Matrix = D / np.maximum(np.linalg.norm(D, axis=0), 1.0)
+    return short
