@@ -147,7 +147,7 @@ class DCL(Method):
             weights[rows], biases[rows] = 0.0, 0.0  # there is nothing to tell it from
             return
         seed = int(stream(self.seed, "svm", number).integers(2**31))
-        svm = LinearSVC(C=self.penalty, random_state=seed)
+        svm = LinearSVC(C=self.penalty, dual=True, tol=1e-3, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # nearly there is good enough for a pseudo-label
             svm.fit(X, position, sample_weight=np.maximum(trust, 1e-6))
