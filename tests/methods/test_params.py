@@ -11,6 +11,8 @@ from pren.methods.params import schema, validate
 from pren.methods.pren import PrEN
 from pren.methods.registry import METHODS, create, get_entry, list_methods
 
+NAMES = ["pren", "pren-no-projection", "progressive", "eszsl", "uda", "dcl", "revise", "gfzsl", "qfsl"]
+
 
 class TestValidate:
     def test_what_is_left_out_has_its_default(self):
@@ -99,8 +101,8 @@ class TestValidate:
 
 
 class TestRegistry:
-    def test_there_are_pren_its_variants_and_a_baseline(self):
-        assert list(METHODS) == ["pren", "pren-no-projection", "progressive", "eszsl"]
+    def test_there_are_pren_its_variants_and_its_rivals(self):
+        assert list(METHODS) == NAMES
         for name, entry in METHODS.items():
             assert entry.name == name
             assert entry.title
@@ -147,13 +149,13 @@ class TestRegistry:
                 call(name)
 
     def test_a_name_like_no_other_gets_all_of_them(self):
-        with pytest.raises(PrenError, match=r"Known are eszsl, pren, pren-no-projection, progressive\."):
+        with pytest.raises(PrenError, match=rf"Known are {', '.join(sorted(NAMES))}\."):
             create("qqq")
 
     @pytest.mark.parametrize(
         ("pattern", "names"),
         [
-            ("*", ["pren", "pren-no-projection", "progressive", "eszsl"]),
+            ("*", NAMES),
             ("pren*", ["pren", "pren-no-projection"]),
             ("pren", ["pren"]),
             ("?szsl", ["eszsl"]),

@@ -90,7 +90,7 @@ def test_the_pool_is_drawn_to_the_unseen_classes(make_problem):
 @pytest.mark.parametrize("share", [None, 0.2, 0.8])
 def test_in_gzsl_only_a_share_of_the_pool_is(make_problem, share):
     problem = make_problem(setting="gzsl")
-    model = QFSL(**{**QUICK, "epochs": 30}, bias_weight=20.0, unseen_share=share).fit(problem)
+    model = QFSL(**{**QUICK, "epochs": 15}, bias_weight=20.0, scale=5.0, unseen_share=share).fit(problem)
     assert abs(mass(model, problem).mean() - (0.5 if share is None else share)) < 0.1
 
 

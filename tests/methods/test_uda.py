@@ -29,6 +29,7 @@ def objective(X, D, Y, targets, near, dictionary_reg, code_reg, sparsity):
     )
 
 
+@settings(max_examples=25)
 @given(sizes, weights, st.floats(0, 2))
 def test_codes_fulfil_the_conditions_of_the_optimum(size, code_reg, sparsity):
     X, D, targets = parts(*size)
@@ -42,7 +43,7 @@ def test_codes_fulfil_the_conditions_of_the_optimum(size, code_reg, sparsity):
                 assert np.isclose(slope, -sparsity * np.sign(value), atol=1e-4)
 
 
-@settings(max_examples=20)
+@settings(max_examples=25)
 @given(sizes, weights, st.floats(1e-3, 1))
 def test_codes_are_lassos(size, code_reg, sparsity):
     """Each image is a lasso with λ2 as further rows."""
@@ -55,6 +56,7 @@ def test_codes_are_lassos(size, code_reg, sparsity):
         assert np.allclose(y, lasso.fit(rows, wanted).coef_, atol=1e-4)
 
 
+@settings(max_examples=25)
 @given(sizes, weights)
 def test_the_dictionary_is_a_stationary_point(size, ridge):
     X, near, Y = parts(*size)
@@ -74,6 +76,7 @@ def test_only_long_columns_are_shortened():
     assert np.allclose(shortened(D), [[0.6, 0.3], [0.8, 0.4]])
 
 
+@settings(max_examples=25)
 @given(sizes, weights, weights, st.floats(0, 1))
 def test_the_objective_falls_with_every_step(size, dictionary_reg, code_reg, sparsity):
     """Before columns are shortened, which is a bound and not a step."""

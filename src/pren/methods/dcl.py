@@ -24,6 +24,7 @@ from pren.methods.space import Choice, Real, Space, Whole
 from pren.problem import Problem, candidates_of
 from pren.seeds import stream
 
+MOST_VISITS = 200  # of the SVM to every image
 Samples = tuple[NDArray[np.int64], NDArray[np.int64], Matrix]  # images of the pool, their classes, their weights
 
 
@@ -34,8 +35,8 @@ class DCL(Method):
     that they are not all alike; one-vs-rest SVMs are trained on them, each image weighing as much as it is trusted;
     they say p(c|x) anew, and every class takes more images in every round.
 
-    In ZSL the classifiers of unseen classes are trained on pseudo-labels alone, and those of the seen classes, which
-    are no candidates, on the labelled images alone. In GZSL all are trained on both: labelled images weigh 1, and every
+    In ZSL the classifiers of unseen classes are trained on pseudo-labels alone, and the seen classes, which are no
+    candidates, keep ESZSL's scores. In GZSL all are trained on both: labelled images weigh 1, and every
     class, seen or unseen, takes images from the pool.
 
     † Re-implemented from a description without the paper's text at hand. Left open there, and chosen here: k-means
@@ -69,7 +70,7 @@ class DCL(Method):
         "feature_reg": Real(1e-2, 1e2, log=True),
         "signature_reg": Real(1e-3, 1e1, log=True),
         "sharpness": Real(0.3, 10.0, log=True),
-        "penalty": Real(1e-3, 1e2, log=True),
+        "penalty": Real(1e-2, 1e1, log=True),
         "per_class": Whole(3, 30, log=True),
         "clusters": Whole(1, 5),
     }
@@ -83,7 +84,7 @@ class DCL(Method):
         penalty: Rate = 1.0,
         per_class: Positive = 10,
         clusters: Positive = 3,
-        rounds: Annotated[int, Field(ge=1, le=1000)] = 5,
+        rounds: Annotated[int, Field(ge=1, le=1000)] = 3,
         gamma: float = 0.0,
         seed: Seed = 0,
     ) -> None:
@@ -104,11 +105,9 @@ class DCL(Method):
         self.scaler_, X = unit_scaler(self.features, problem.train)
         pool = self.scaler_(problem.pool)
         known = (X, problem.labels, np.ones(len(X)))
-        scores = pool @ compatibility(X, problem.labels, table, self.feature_reg, self.signature_reg)
-        scores = scores @ table.signatures.T
-        weights, biases = np.zeros((len(table), X.shape[1])), np.zeros(len(table))
-        if problem.setting == "zsl":
-            self._train(weights, biases, *known, number=0)
+        V = compatibility(X, problem.labels, table, self.feature_reg, self.signature_reg)
+        weights, biases = table.signatures @ V.T, np.zeros(len(table))
+        scores = pool @ weights.T
         for number in range(1, self.rounds + 1):
             p = posterior(scores, table, problem.setting, self.sharpness)
             images, labels, trust = self._select(pool, p, number)
@@ -147,7 +146,7 @@ class DCL(Method):
             weights[rows], biases[rows] = 0.0, 0.0  # there is nothing to tell it from
             return
         seed = int(stream(self.seed, "svm", number).integers(2**31))
-        svm = LinearSVC(C=self.penalty, dual=True, tol=1e-3, random_state=seed)
+        svm = LinearSVC(C=self.penalty, dual=True, tol=1e-2, max_iter=MOST_VISITS, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # nearly there is good enough for a pseudo-label
             svm.fit(X, position, sample_weight=np.maximum(trust, 1e-6))

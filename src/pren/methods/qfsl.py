@@ -54,7 +54,7 @@ class QFSL(Method):
         features: How to scale features; images go to the backbone as they are.
         hidden: Widths of hidden layers (ReLU) of the embedding; () is the paper's one linear layer.
         scale: s.
-        bias_weight: λ.
+        bias_weight: λ; the paper's values (0.5 to 2) crowd the pool into few classes of CUB's features.
         unseen_share: π, None for the share of unseen classes in the table.
         epochs: Passes over the labelled images.
         batch_size: Images in a batch, half of them from the pool.
@@ -75,7 +75,7 @@ class QFSL(Method):
     space: ClassVar[Space] = {
         "features": Choice(("raw", "l2", "standard", "minmax")),
         "scale": Real(1.0, 100.0, log=True),
-        "bias_weight": Real(0.1, 3.0, log=True),
+        "bias_weight": Real(1e-2, 2.0, log=True),
         "lr": Real(1e-4, 1e-2, log=True),
         "weight_decay": Real(1e-6, 1e-2, log=True),
     }
@@ -84,10 +84,10 @@ class QFSL(Method):
         self,
         features: Scaling = "raw",
         hidden: tuple[Positive, ...] = (),
-        scale: Annotated[float, Field(gt=0)] = 1.0,
-        bias_weight: Annotated[float, Field(ge=0)] = 1.0,
+        scale: Annotated[float, Field(gt=0)] = 5.0,
+        bias_weight: Annotated[float, Field(ge=0)] = 0.1,
         unseen_share: Annotated[float, Field(ge=0, le=1)] | None = None,
-        epochs: NotNegative = 20,
+        epochs: NotNegative = 10,
         batch_size: Annotated[int, Field(ge=2, le=MOST)] = 64,
         lr: Rate = 1e-3,
         backbone_lr: Rate | None = None,

@@ -86,7 +86,7 @@ class ReViSE(Method):
         discrepancy: Weight = 0.1,
         self_weight: Weight = 0.1,
         dropout: Annotated[float, Field(ge=0, lt=1)] = 0.3,
-        epochs: NotNegative = 30,
+        epochs: NotNegative = 20,
         batch_size: Annotated[int, Field(ge=2, le=MOST)] = 128,
         lr: Rate = 1e-3,
         gamma: float = 0.0,

@@ -21,7 +21,7 @@ from pren.methods.space import Choice, Real, Space
 from pren.problem import Problem
 
 STEPS = 1000  # of FISTA, at most
-PRECISION = 1e-7  # FISTA ends when no code moves by more
+PRECISION = 1e-6  # FISTA ends when no code moves by more
 
 
 class UDA(Method):
@@ -63,10 +63,10 @@ class UDA(Method):
         "features": Choice(("raw", "l2", "standard", "minmax")),
         "feature_reg": Real(1e-2, 1e2, log=True),
         "signature_reg": Real(1e-3, 1e1, log=True),
-        "sharpness": Real(0.3, 10.0, log=True),
+        "sharpness": Real(0.5, 10.0, log=True),
         "dictionary_reg": Real(1e-1, 1e4, log=True),
-        "code_reg": Real(1e-2, 1e2, log=True),
-        "sparsity": Real(1e-4, 1e-1, log=True),
+        "code_reg": Real(1e-2, 1e1, log=True),
+        "sparsity": Real(1e-5, 1e-2, log=True),
     }
 
     def __init__(
@@ -74,12 +74,12 @@ class UDA(Method):
         features: Scaling = "standard",
         feature_reg: Rate = 10.0,
         signature_reg: Rate = 0.1,
-        sharpness: Rate = 3.0,
+        sharpness: Rate = 2.0,
         source_reg: Rate = 1.0,
         dictionary_reg: Rate = 1.0,
-        code_reg: Rate = 1.0,
-        sparsity: Annotated[float, Field(ge=0)] = 0.01,
-        rounds: Annotated[int, Field(ge=0, le=1000)] = 10,
+        code_reg: Rate = 0.1,
+        sparsity: Annotated[float, Field(ge=0)] = 0.001,
+        rounds: Annotated[int, Field(ge=0, le=1000)] = 3,
         gamma: float = 0.0,
     ) -> None:
         self.features = features
