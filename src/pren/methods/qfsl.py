@@ -54,7 +54,7 @@ class QFSL(Method):
         features: How to scale features; images go to the backbone as they are.
         hidden: Widths of hidden layers (ReLU) of the embedding; () is the paper's one linear layer.
         scale: s.
-        bias_weight: λ; the paper's values (0.5 to 2) crowd the pool into few classes of CUB's features.
+        bias_weight: λ.
         unseen_share: π, None for the share of unseen classes in the table.
         epochs: Passes over the labelled images.
         batch_size: Images in a batch, half of them from the pool.
