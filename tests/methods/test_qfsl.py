@@ -107,7 +107,7 @@ def test_scores_are_log_probabilities_of_the_compatibilities(make_problem, whole
 
 
 @pytest.mark.parametrize(
-    "params", [{"scale": 5.0}, {"weight_decay": 1.0}, {"features": "standard"}, {"hidden": (6,)}, {"seed": 1}], ids=str
+    "params", [{"scale": 2.0}, {"weight_decay": 1.0}, {"features": "standard"}, {"hidden": (6,)}, {"seed": 1}], ids=str
 )
 def test_every_parameter_counts(make_problem, params):
     problem = make_problem()
