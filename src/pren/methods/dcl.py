@@ -53,8 +53,8 @@ class DCL(Method):
         sharpness: How decided p is, see `pren.methods.posterior.posterior`.
         penalty: C.
         per_class: How many images a class takes in the first round, and how many more in every other.
-        clusters: Over how many clusters a class's images are spread. 1 takes the most confident ones, which was best on a
-            validation fold of CUB; more is the diversity that the paper asks for.
+        clusters: Over how many clusters a class's images are spread. 1 takes the most confident ones, and was best on
+            a validation fold of CUB; more is the diversity that the paper asks for.
         rounds: How often to label and train.
         gamma: GZSL: taken off the scores of seen classes.
         seed: For k-means and the order in which the SVM visits images.
