@@ -24,7 +24,7 @@ from pren.methods.space import Choice, Real, Space, Whole
 from pren.problem import Problem, candidates_of
 from pren.seeds import stream
 
-MOST_VISITS = 200  # of the SVM to every image
+MOST_VISITS = 50  # of the SVM to every image
 Samples = tuple[NDArray[np.int64], NDArray[np.int64], Matrix]  # images of the pool, their classes, their weights
 
 
