@@ -112,6 +112,7 @@ class TestRegistry:
     def test_there_are_pren_its_variants_and_the_rivals(self):
         assert list(METHODS)[:3] == ["pren", "pren-no-projection", "progressive"]
         rivals = ["eszsl", "devise", "ale", "sje", "latem", "sync", "sae", "sae-f2s", "conse", "ridge-s2v"]
+        rivals += ["uda", "dcl", "revise", "gfzsl", "qfsl"]
         assert set(rivals) <= set(METHODS)
         for name, entry in METHODS.items():
             assert entry.name == name

@@ -114,7 +114,8 @@ def _default_folder(config: RunConfig) -> Path:
     chosen = [f"{key}={Path(str(value)).stem}" for key, value in sorted(config.options.items())]
     split = [config.split] if config.split else []
     seed = str(config.params.get("seed", 0))
-    return Path("runs") / "-".join([Path(config.data).resolve().stem, *split, *setting, *frozen, *chosen, config.method, seed])
+    name = Path(config.data).resolve().stem  # also of "."
+    return Path("runs") / "-".join([name, *split, *setting, *frozen, *chosen, config.method, seed])
 
 
 def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:

@@ -159,6 +159,10 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         self.sample_shape_ = problem.train.sample_shape
         self.extractor_ = problem.extractor
 
+    def _order(self) -> NDArray[np.int64]:
+        """(L,) rows of the class table in the order of the names, in which chance and networks have the classes."""
+        return np.argsort(np.array(self.classes_.names), kind="stable")
+
     def _fit(self, problem: Problem) -> None:
         raise NotImplementedError
 
@@ -176,10 +180,6 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         Raises:
             ValueError: If they do not belong together. (KeyError, TypeError and RuntimeError mean the same.)
         """
-
-    def _order(self) -> NDArray[np.int64]:
-        """(L,) rows of the class table in the order of the names: fitted in it, no method depends on the table's."""
-        return np.argsort(np.array(self.classes_.names), kind="stable")
 
     def _calibrated(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Calibrated stacking: in GZSL, γ is taken off every seen class."""

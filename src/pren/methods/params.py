@@ -5,12 +5,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from pren.errors import PrenError, suggest
+
+MOST = 10**9 - 1  # more than any machine can do; NumPy gives up somewhere beyond, and so do the names of checkpoints
+Positive = Annotated[int, Field(ge=1, le=MOST)]
+NotNegative = Annotated[int, Field(ge=0, le=MOST)]
+Seed = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(gt=0)]
 
 
 @cache

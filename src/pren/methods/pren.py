@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
@@ -31,6 +31,7 @@ from pren.core.voting import CHUNK_IMAGES, GzslRule
 from pren.errors import PrenError
 from pren.inputs import ArrayInputs, Inputs
 from pren.methods.base import Method
+from pren.methods.params import NotNegative, Positive, Rate, Seed
 from pren.methods.pren_state import check_ensemble, read_training_state, training_state
 from pren.methods.space import Choice, Real, Space, Whole
 from pren.problem import Problem
@@ -41,12 +42,6 @@ from pren.vision.backbones import DEFAULT, check_takes, create_backbone, give_we
 from pren.vision.images import ImageFiles
 from pren.vision.preprocessing import Geometry, Preprocessing
 from pren.vision.timm_backbone import Precision
-
-MOST = 10**9 - 1  # more than any machine can do; NumPy gives up somewhere beyond, and so do the names of checkpoints
-Positive = Annotated[int, Field(ge=1, le=MOST)]
-NotNegative = Annotated[int, Field(ge=0, le=MOST)]
-Seed = Annotated[int, Field(ge=0)]
-Rate = Annotated[float, Field(gt=0)]
 
 
 def _null_is_a_name(value: Any) -> Any:
@@ -98,6 +93,14 @@ class PrEN(Method):
 
     name: ClassVar[str] = "pren"
     learned: ClassVar[str] = "network_"
+    added: ClassVar[Mapping[str, Any]] = {
+        "weights": None,
+        "geometry": "whole",
+        "augmentation": "none",
+        "precision": "float32",
+        "train_statistics": True,
+        "pieces": 1,
+    }
     space: ClassVar[Space] = {
         "lr": Real(1e-4, 1e-2, log=True),
         "rho": Real(0.05, 0.5),

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 
 from pren.core.division import State
 from pren.core.progressive import Round
 from pren.core.pseudo import PseudoLabels
 from pren.errors import PrenError
+from pren.methods.training import adam_tensors, read_adam
 
 
 def training_state(done: Round, adam: State) -> dict[str, Tensor]:
     """Adam's state and the last round, as tensors."""
-    state = {f"adam.{index}.{key}": value for index, entry in adam.items() for key, value in entry.items()}
+    state = adam_tensors(adam)
     state["round.number"] = torch.tensor(done.number)
     state["round.loss"] = torch.tensor(done.loss, dtype=torch.float64)
     state["round.images"] = torch.from_numpy(done.pseudo.images)
@@ -24,7 +24,7 @@ def training_state(done: Round, adam: State) -> dict[str, Tensor]:
 
 
 def read_training_state(
-    state: dict[str, Tensor], optimizer: Optimizer, rounds: int, stepped_at_once: bool, steps: bool
+    state: dict[str, Tensor], optimizer: torch.optim.Adam, rounds: int, stepped_at_once: bool, steps: bool
 ) -> tuple[Round, State]:
     """The inverse of `training_state`, checked.
 
@@ -38,19 +38,11 @@ def read_training_state(
     Raises:
         PrenError: If they are damaged or belong to another model.
     """
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     try:
         number = int(state["round.number"])
         if not 0 <= number <= rounds:
             raise ValueError(f"there is no round {number}")
-        entries: State = {}
-        for index, parameter in enumerate(parameters if stepped_at_once or (number > 0 and steps) else []):
-            shapes = {"step": torch.Size(), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
-            entries[index] = {name: state[f"adam.{index}.{name}"] for name in shapes}
-            if any(entries[index][name].shape != shape for name, shape in shapes.items()):
-                raise ValueError("Adam's state is not of the weights' shapes")
-            if any(value.dtype != torch.float32 for value in entries[index].values()):
-                raise ValueError("Adam's state is not of the weights' type")
+        entries = read_adam(state, optimizer, stepped=stepped_at_once or (number > 0 and steps))
         images, labels = state["round.images"], state["round.labels"]
         if images.shape != labels.shape or images.ndim != 1:
             raise ValueError("not every pseudo-label has an image")

@@ -11,15 +11,20 @@ from pren.errors import PrenError, suggest
 from pren.methods.ale import ALE
 from pren.methods.base import Method
 from pren.methods.conse import ConSE
+from pren.methods.dcl import DCL
 from pren.methods.devise import DeViSE
 from pren.methods.eszsl import ESZSL
+from pren.methods.gfzsl import GFZSL
 from pren.methods.latem import LatEm
 from pren.methods.params import validate
 from pren.methods.pren import PrEN
+from pren.methods.qfsl import QFSL
+from pren.methods.revise import ReViSE
 from pren.methods.ridge import RidgeS2V
 from pren.methods.sae import SAE
 from pren.methods.sje import SJE
 from pren.methods.sync import SynC
+from pren.methods.uda import UDA
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,11 @@ METHODS: dict[str, Entry] = {
         ),
         Entry("conse", "ConSE", "signatures of the most probable seen classes, averaged (inductive)", ConSE),
         Entry("ridge-s2v", "Ridge s→v", "signatures regressed to class means of features (inductive)", RidgeS2V),
+        Entry("uda", "UDA †", "signatures as sparse codes, with a dictionary adapted to the pool (transductive)", UDA),
+        Entry("dcl", "DCL †", "linear SVMs on trusted and diverse pseudo-labels (transductive)", DCL),
+        Entry("revise", "ReViSE †", "two autoencoders with a common code teach themselves (transductive)", ReViSE),
+        Entry("gfzsl", "GFZSL †", "Gaussians predicted from signatures, adapted by EM (transductive)", GFZSL),
+        Entry("qfsl", "QFSL †", "a network whose pool must lie among the unseen classes (transductive)", QFSL),
     )
 }
 
