@@ -33,7 +33,7 @@ class Preprocessing(BaseModel):
         interpolation: How pixels are resampled.
         geometry: "whole": the whole image is squeezed to H x W, as the paper does. "timm": the shorter side is brought
             to the size and the middle cut out, as the backbone's authors evaluated it.
-        crop_pct: "timm": the share of the resized image that is kept.
+        crop_pct: "timm": the share of the resized image that is kept; beyond 1, it gets a margin.
         crop_mode: "timm": how it is cut.
         mean: Taken off each channel, in the backbone, where levels are from 0 to 1.
         std: Each channel is divided by.
@@ -44,7 +44,7 @@ class Preprocessing(BaseModel):
     sample_shape: tuple[int, int, int]
     interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bilinear"
     geometry: Geometry = "whole"
-    crop_pct: float = Field(default=1.0, gt=0, le=1)
+    crop_pct: float = Field(default=1.0, gt=0, le=2)
     crop_mode: str = "center"
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
