@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from PIL import ExifTags, Image
+from PIL import ExifTags, Image, UnidentifiedImageError
 
 from pren.errors import PrenError
 from pren.vision.preprocessing import MODES, Levels, Preprocessing
@@ -83,6 +83,8 @@ def decode(content: bytes, path: Path, wanted: Preprocessing) -> Levels:
                 file.draft(file.mode, (2 * max(height, width),) * 2)
             image = _opaque(_eight_bits(_upright(file))).convert(MODES[channels])
         return wanted(image)
+    except UnidentifiedImageError as error:
+        raise unreadable(path, ValueError(f"cannot identify it as any of {', '.join(FORMATS)}")) from error
     # Damaged files make Pillow's decoders fail in many ways, none of them promised.
     except Exception as error:
         raise unreadable(path, error) from error
