@@ -43,7 +43,8 @@ def draw_files():
         folder.mkdir(parents=True, exist_ok=True)
         names = [f"{number:03d}.png" for number in range(start, start + count)]
         for number, name in enumerate(names, start=start):
-            noise = np.random.default_rng(number).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+            rng = np.random.default_rng(number)
+            noise = rng.integers(0, rng.integers(30, 256, 3), (size[1], size[0], 3), dtype=np.uint8)  # each its colour
             Image.fromarray(noise).save(folder / name)
         return ImageFiles(folder, names)
 

@@ -104,7 +104,7 @@ def test_mistakes_are_explained(name, shape, message):
 
 @pytest.mark.parametrize("name", ["hf-hub:x/y", "../x", "resnet34.nonsense"])
 def test_the_same_names_have_no_preprocessing(name):
-    with pytest.raises(PrenError, match="has no such weights|no backbone"):
+    with pytest.raises(PrenError, match=r"has no such weights|no backbone"):
         preprocessing_of(name)
 
 

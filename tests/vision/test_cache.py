@@ -195,14 +195,14 @@ def test_something_else_in_place_of_the_rows(cache, tmp_path, what):
 def test_rows_that_may_not_be_read(cache):
     add(cache, 1)
     (cache.folder / ROWS_FILE).chmod(0)
-    with pytest.raises(PrenError, match="Cannot read .*Permission denied"):
+    with pytest.raises(PrenError, match=r"Cannot read .*Permission denied"):
         cache.rows()
 
 
 def test_a_file_where_the_folder_should_be(tmp_path):
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "deeper"):
-        with pytest.raises(PrenError, match="Features cannot be kept in .*file"):
+        with pytest.raises(PrenError, match=r"Features cannot be kept in .*file"):
             FeatureCache(folder, {}, WIDTH)
 
 

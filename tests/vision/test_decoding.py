@@ -82,8 +82,15 @@ def test_what_is_no_picture_is_named(content, reason, wanted):
 
 SEEDS = [
     encode(NOISE.resize((9, 7)), form, **options)
-    for form, options in [("PNG", {}), ("JPEG", {"exif": b"Exif\0\0II*\0\x08\0\0\0\0\0"}), ("GIF", {}), ("BMP", {})]
-    + [("TIFF", {"compression": "tiff_lzw"}), ("TIFF", {}), ("WEBP", {})]
+    for form, options in [
+        ("PNG", {}),
+        ("JPEG", {"exif": b"Exif\0\0II*\0\x08\0\0\0\0\0"}),
+        ("GIF", {}),
+        ("BMP", {}),
+        ("TIFF", {"compression": "tiff_lzw"}),
+        ("TIFF", {}),
+        ("WEBP", {}),
+    ]
 ]
 
 

@@ -88,5 +88,5 @@ def test_nothing_is_declared_where_torchvision_is_imported_already(monkeypatch, 
 
 def test_what_cannot_be_imported_is_explained(monkeypatch):
     monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(PrenError, match="Backbones need timm and torchvision, .* install pren again"):
+    with pytest.raises(PrenError, match=r"Backbones need timm and torchvision, .* install pren again"):
         import_timm.__wrapped__()
