@@ -24,7 +24,7 @@ from pren.core.pseudo import PseudoLabels, select
 from pren.core.voting import CHUNK_IMAGES, GzslRule, chunk_size, gzsl_scores, zsl_scores
 from pren.errors import PrenError
 from pren.inputs import Inputs
-from pren.processes import mean, over_chunks
+from pren.processes import mean, over_chunks, share_weights
 from pren.seeds import stream
 
 Augment = Callable[[Tensor, np.random.Generator], Tensor]  # changes the images of a batch at random
@@ -118,6 +118,8 @@ def progressive_training(
         loss = _train(fabric, model, optimizer, inputs, order, apart, schedule.pieces)
         if apart:
             hand_weights_round(fabric, network)
+        else:
+            share_weights(fabric, network)  # BatchNorm has seen another part of the last batch in every process
         return loss
 
     if last is None:
