@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from pren.core.ensemble import Network
-from pren.core.progressive import Schedule, batches, predict, progressive_training, pseudo_labels
+from pren.core.progressive import Schedule, batches, images_at_once, predict, progressive_training, pseudo_labels
 from pren.core.pseudo import PseudoLabels, select
 from pren.inputs import ArrayInputs
 from pren.methods.pren import PrEN
@@ -324,6 +324,115 @@ def test_later_rounds_go_by_the_rule_and_its_gamma(fabric, make_network, rule):
     assert share_of_seen[0] == 1
     assert 0 < share_of_seen[1] < 1
     assert share_of_seen[2] == 0
+
+
+# --- pieces of batches, and changes to them
+
+
+def first_gradients(fabric, network, pieces, batch_size):
+    """The gradients of the first batch."""
+    train, pool = inputs("images")
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.0)
+    schedule = replace(ZSL, rounds=0, initial_batches=1, batch_size=batch_size, pieces=pieces)
+    done = list(progressive_training(fabric, network, network, optimizer, train, LABELS, pool, schedule))
+    return [parameter.grad for parameter in network.parameters()], done[0].loss
+
+
+@pytest.mark.parametrize("batch_size", [1, 6, 7])
+@pytest.mark.parametrize("pieces", [2, 3, 6, 100])
+def test_pieces_add_up_to_the_gradients_of_a_whole_batch(fabric, make_network, pieces, batch_size):
+    whole, loss = first_gradients(fabric, make_network("images"), 1, batch_size)
+    network = make_network("images")
+    parts, same_loss = first_gradients(fabric, network, pieces, batch_size)
+    assert any(gradient.abs().max() > 1e-3 for gradient in whole)
+    for ours, theirs in zip(parts, whole, strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-7)
+    assert same_loss == pytest.approx(loss, rel=1e-5)
+    sizes = [len(batch) for batch in network.batches]
+    assert len(sizes) == min(pieces, batch_size)
+    assert sum(sizes) == batch_size
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_pieces_train_what_whole_batches_train(fabric, make_network):
+    network, other = make_network("images"), make_network("images")
+    list(run(fabric, network, kind="images"))
+    list(run(fabric, other, replace(ZSL, pieces=4), kind="images"))
+    for ours, theirs in zip(network.parameters(), other.parameters(), strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-4)
+
+
+class Changes:
+    """An augmentation that writes down what it is given, and what chance it has."""
+
+    def __init__(self):
+        self.seen: list[list[int]] = []
+        self.drawn: list[float] = []
+
+    def __call__(self, images, rng):
+        self.seen.append((images.flatten(1)[:, 0] * 64).round().int().tolist())
+        self.drawn.append(rng.random())
+        images = images.clone()
+        images.flatten(1)[:, 1] = self.drawn[-1]
+        return images
+
+
+def changed_run(fabric, network, changes, last=None, optimizer=None, schedule=ZSL):
+    train, pool = inputs("images")
+    optimizer = optimizer or adam(network)
+    return progressive_training(fabric, network, network, optimizer, train, LABELS, pool, schedule, last, changes)
+
+
+def test_every_training_batch_is_changed_and_nothing_that_is_predicted(fabric, make_network):
+    network, changes = make_network("images"), Changes()
+    predicted = []
+    network.backbone.register_forward_hook(
+        lambda module, given, _: None if module.training else predicted.append(given[0])
+    )
+    list(changed_run(fabric, network, changes))
+    assert changes.seen == [[image for image, _ in batch] for batch in network.batches]
+    assert len(changes.seen) == 4 + 3 * 5
+    _, pool = inputs("images")
+    assert len(predicted) == 3
+    assert all(torch.equal(images, pool[np.arange(N_POOL)]) for images in predicted)
+    assert len(set(changes.drawn)) == len(changes.drawn)  # no round has the chance of another
+
+
+def test_a_change_is_what_is_trained_on(fabric, make_network):
+    network, other = make_network("images"), make_network("images")
+    list(changed_run(fabric, network, lambda images, rng: torch.zeros_like(images), schedule=replace(ZSL, rounds=0)))
+    list(changed_run(fabric, other, None, schedule=replace(ZSL, rounds=0)))
+    assert all(image == 0 for batch in network.batches for image, _ in batch)
+    assert not torch.equal(network.ensemble.layers[0].weight, other.ensemble.layers[0].weight)
+
+
+@pytest.mark.parametrize("stop", [0, 1, 2])
+def test_chance_is_the_same_after_resuming(fabric, make_network, stop):
+    network, changes = make_network("images"), Changes()
+    whole = rounds_with_weights(changed_run(fabric, network, changes), network)
+    network = make_network("images")
+    optimizer = adam(network)
+    training = changed_run(fabric, network, Changes(), optimizer=optimizer)
+    last = [next(training) for _ in range(stop + 1)][-1]
+    weights, state = copy.deepcopy((network.state_dict(), optimizer.state_dict()))
+
+    network, rest = make_network("images"), Changes()
+    network.load_state_dict(weights)
+    optimizer = adam(network)
+    optimizer.load_state_dict(state)
+    resumed = rounds_with_weights(changed_run(fabric, network, rest, last, optimizer), network)
+    assert rest.drawn == changes.drawn[4 + 5 * stop :]
+    assert rest.seen == changes.seen[4 + 5 * stop :]
+    for (_, ours), (_, theirs) in zip(resumed, whole[stop + 1 :], strict=True):
+        assert_same_bits(ours, theirs)
+
+
+@pytest.mark.parametrize(("shape", "most"), [((4,), 256), ((3, 224, 224), 66), ((3, 5000, 5000), 1)])
+def test_how_many_images_go_through_a_backbone_at_once(shape, most):
+    class Large:
+        sample_shape = shape
+
+    assert images_at_once(Large()) == most
 
 
 # --- with a backbone, through PrEN

@@ -34,7 +34,13 @@ DEFAULTS = {
         "gamma": 0.0,
         "first_rounds": 5,
         "backbone": None,
+        "weights": None,
+        "geometry": "whole",
         "frozen": False,
+        "augmentation": "none",
+        "precision": "float32",
+        "train_statistics": True,
+        "pieces": 1,
         "seed": 0,
     },
     ESZSL: {"feature_reg": 1.0, "signature_reg": 1.0, "features": "raw", "gamma": 0.0},
@@ -191,7 +197,7 @@ class TestBackbones:
 
         def backbone(**params):
             state, facts = small(**params).fit(problem)._state()
-            assert facts == {"backbone": "small-cnn"}
+            assert facts == {"backbone": "small-cnn", "preprocessing": None}
             return {key: value for key, value in state.items() if key.startswith("backbone.")}
 
         untrained = backbone(rounds=0, initial_batches=0)
@@ -214,7 +220,7 @@ class TestBackbones:
     def test_images_need_a_backbone_and_features_take_none(self, small, make_problem):
         images = make_problem(shape=(1, 8, 12))
         bare = Problem(images.train, images.labels, images.pool, images.classes)
-        with pytest.raises(PrenError, match=r"choose a backbone, one of .*small-cnn"):
+        with pytest.raises(PrenError, match=r"choose a backbone, such as resnet34 .*small-cnn"):
             small().fit(bare)
         assert small(backbone="small-cnn").fit(bare).backbone_ == "small-cnn"
         with pytest.raises(PrenError, match="takes images"):

@@ -4,11 +4,16 @@ Every process checks what it can by itself, against what one process alone has; 
 """
 
 import os
+import shutil
 import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from pren.core.division import heads_of, own_heads, own_state, trains_heads_apart, whole_state
 from pren.core.ensemble import Ensemble, Network
@@ -29,6 +34,9 @@ from pren.processes import (
     together,
     watching,
 )
+from pren.vision.cache import FeatureCache
+from pren.vision.extraction import Extractor, FrozenBackbone, extract
+from pren.vision.images import ImageFiles
 
 ALONE = single_process("cpu")
 HOSTILE = "\x1b[31m[red] é \ud800 \n"
@@ -200,8 +208,43 @@ def divide(fabric):
             assert torch.equal(back[index][name], value)
 
 
+def photographs(fabric):
+    """Image files are extracted once each, by whichever process; BatchNorm learns the same in all of them."""
+    folder = Path(share_text(fabric, tempfile.mkdtemp()))
+    count, rank = 7, fabric.global_rank
+    with together(fabric):
+        for number in range(count if rank == 0 else 0):
+            noise = np.random.default_rng(number).integers(0, 256, (9, 12, 3), dtype=np.uint8)
+            Image.fromarray(noise).save(folder / f"{number}.png")
+    files = ImageFiles(folder, [f"{number}.png" for number in range(count)] + ["nowhere.png"])
+    frozen = FrozenBackbone.load(Extractor(backbone="test_resnet", weights="random"))
+    calls = []
+    frozen.network.register_forward_hook(lambda module, given, features: calls.append(len(features)))
+    cache = FeatureCache(folder / "cache", frozen.facts, frozen.width)
+    done = extract(files, frozen, cache, fabric, workers=0)
+    assert gather(fabric, np.array([sum(calls)])).sum() == count
+    assert done.fresh == count
+    assert sorted(done.rows) == [-1, *range(count)]
+    assert [place for place, _ in done.problems] == [count]
+    everyones = gather(fabric, done.rows[None])
+    assert (everyones == everyones[0]).all()
+    with pytest.raises(SharedError, match="nowhere"):
+        extract(files, frozen, cache, fabric, workers=0, strict=True)
+
+    images = replace(problem((3, 32, 32)), backbone="test_resnet")
+    small = {"heads": 3, "hidden": (8,), "rounds": 1, "initial_batches": 2, "batches": 2, "batch_size": 7}
+    model = PrEN(**small, weights="random")
+    for _ in model.fit_rounds(images, fabric=fabric):
+        for name, value in model.network_.state_dict().items():  # after every round
+            everyones = gather(fabric, value.reshape(1, -1).double().numpy())
+            assert (everyones == everyones[0]).all(), name
+    with together(fabric):
+        if rank == 0:
+            shutil.rmtree(folder)
+
+
 if __name__ == "__main__":
-    tasks = {"tell": tell, "fail": fail, "fit": fit, "resume": resume, "divide": divide}
+    tasks = {"tell": tell, "fail": fail, "fit": fit, "resume": resume, "divide": divide, "photographs": photographs}
     joined = join_processes("cpu", int(sys.argv[1]), 1)
     assert joined.world_size == int(sys.argv[1])
     for task in sys.argv[2:]:

@@ -1,14 +1,27 @@
 """Backbones by name."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from pren.errors import PrenError
-from pren.vision.backbones import create_backbone, list_backbones
+from pren.vision.backbones import (
+    check_takes,
+    create_backbone,
+    describe_backbone,
+    give_weights,
+    list_backbones,
+    preprocessing_of,
+)
 from pren.vision.small_cnn import small_cnn
+from pren.vision.torchvision_operators import import_timm
+from pren.vision.weights import weights_digest
 
 IMAGE = (1, 16, 32)
+PHOTO = (3, 64, 64)
 
 
 def weights(seed):
@@ -68,8 +81,17 @@ def test_features_do_not_depend_on_the_rest_of_the_batch():
     ("name", "shape", "message"),
     [
         ("small-cmm", IMAGE, r"no backbone 'small-cmm'\. Did you mean small-cnn"),
-        ("zzz", (7,), r"no backbone 'zzz'\. Known are small-cnn"),
-        (None, IMAGE, "choose a backbone, one of small-cnn"),
+        ("zzz", (7,), r"no backbone 'zzz'\. resnet34 and small-cnn are two of them"),
+        ("resnet43", IMAGE, r"no backbone 'resnet43'\. Did you mean resnet"),
+        ("resnet34.nonsense", (3, 64, 64), r"resnet34 has no such weights as 'resnet34.nonsense': .*resnet34\.a1_in1k"),
+        ("resnet34.", (3, 64, 64), "resnet34 has no such weights"),
+        ("hf-hub:x/y", (3, 64, 64), "no backbone 'hf-hub:x/y'"),
+        ("local-dir:/tmp", (3, 64, 64), "no backbone 'local-dir:/tmp'"),
+        ("../x", (3, 64, 64), "no backbone '../x'"),
+        ("timm/resnet34", (3, 64, 64), "no backbone 'timm/resnet34'"),
+        ("", (3, 64, 64), "no backbone ''"),
+        (None, IMAGE, "choose a backbone, such as resnet34 .* or small-cnn"),
+        ("test_resnet", IMAGE, "takes images of 3 channels, not 1"),
         ("small-cnn", (7,), r"takes images, but the inputs are features \(7,\)"),
         ("small-cnn", (16, 32), r"must be features \(D,\) or images"),
         ("small-cnn", (1, 3, 32), "at least 4 x 4 pixels, not 3 x 32"),
@@ -80,7 +102,120 @@ def test_mistakes_are_explained(name, shape, message):
         create_backbone(name, shape, seed=0)
 
 
+@pytest.mark.parametrize("name", ["hf-hub:x/y", "../x", "resnet34.nonsense"])
+def test_the_same_names_have_no_preprocessing(name):
+    with pytest.raises(PrenError, match=r"has no such weights|no backbone"):
+        preprocessing_of(name)
+
+
 def test_list_takes_patterns():
-    assert list_backbones() == ["small-cnn"]
     assert list_backbones("small*") == ["small-cnn"]
-    assert list_backbones("resnet*") == []
+    assert "resnet34.a1_in1k" in list_backbones("resnet34*")
+    assert list_backbones("tf_efficientnet_lite0") == ["tf_efficientnet_lite0"]
+    assert list_backbones("zzz*") == []
+    names = list_backbones()
+    assert {"small-cnn", "tf_efficientnet_lite0"} < set(names)
+    assert names == sorted(names)
+
+
+def test_every_backbone_can_be_described():
+    assert describe_backbone("small-cnn") == "three convolutions for small images, trained from scratch"
+    assert describe_backbone("resnet10t") == "176 x 176 pixels, weights from the hub"
+    assert all(describe_backbone(name) for name in list_backbones())
+
+
+@pytest.mark.parametrize("pattern", ["test_*", "volo*", "resnet3*", "tf_eff*", "vit_base*"])
+def test_preprocessing_is_what_timm_says(pattern):
+    timm = import_timm()
+    for name in timm.list_models(pattern):
+        ours, theirs = preprocessing_of(name, "random", "timm"), timm.get_pretrained_cfg(name)
+        assert ours.sample_shape == tuple(theirs.input_size)
+        assert (ours.interpolation, ours.mean, ours.std) == (theirs.interpolation, theirs.mean, theirs.std)
+        assert ours.crop_pct == theirs.crop_pct  # volo's is beyond 1
+        assert ours.geometry == "timm"
+
+
+@pytest.mark.parametrize("name", ["test_resnet", "test_efficientnet", "test_convnext", "test_byobnet"])
+def test_networks_of_timms_return_the_dimension_they_say(name):
+    network, dimension = create_backbone(name, PHOTO, seed=0)
+    assert network.eval()(torch.rand(2, *PHOTO)).shape == (2, dimension)
+    assert dimension == network.num_features
+
+
+def test_a_network_of_timms_normalises_and_computes_as_timm_does():
+    network, _ = create_backbone("test_resnet", PHOTO, seed=3)
+    images = torch.rand(3, *PHOTO)
+    config = import_timm().get_pretrained_cfg("test_resnet")
+    mean, std = (torch.tensor(values).reshape(3, 1, 1) for values in (config.mean, config.std))
+    expected = network.eval().model((images - mean) / std)
+    assert not torch.allclose(network.model(images), expected, atol=1e-2)
+    assert torch.allclose(network(images), expected, atol=1e-5)
+
+
+def test_weights_of_timms_networks_come_from_the_seed_alone():
+    def digest(seed):
+        torch.manual_seed(len(seen))
+        before = torch.get_rng_state()
+        found = weights_digest(create_backbone("test_resnet", PHOTO, seed)[0])
+        assert torch.equal(before, torch.get_rng_state())
+        seen.append(found)
+        return found
+
+    seen: list[str] = []
+    assert digest(0) == digest(0) != digest(1)
+
+
+@pytest.mark.parametrize(
+    ("statistics", "name"), [(True, "test_resnet"), (False, "test_resnet"), (True, "ghostnet_050")]
+)
+def test_training_moves_statistics_if_they_are_to_learn_and_draws_nothing(statistics, name):
+    # ghostnet has dropout, which would draw from torch's global generator.
+    network, _ = create_backbone(name, PHOTO, seed=0, train_statistics=statistics)
+    images = torch.rand(4, *PHOTO)
+    before, drawn = copy.deepcopy(network.state_dict()), torch.get_rng_state()
+    network.train()(images)
+    assert torch.equal(drawn, torch.get_rng_state())
+    moved = {key for key, value in network.state_dict().items() if not torch.equal(value, before[key])}
+    assert any("running_mean" in key for key in moved) == statistics
+    assert all("running" in key or "num_batches" in key for key in moved)
+    after = copy.deepcopy(network.state_dict())
+    network.eval()(images)
+    assert all(torch.equal(value, after[key]) for key, value in network.state_dict().items())
+
+
+def test_without_statistics_an_image_does_not_depend_on_its_batch():
+    network, _ = create_backbone("test_resnet", PHOTO, seed=0, train_statistics=False)
+    images = torch.rand(4, *PHOTO)
+    assert torch.allclose(network.train()(images)[:1], network(images[:1]), atol=1e-5)
+    network, _ = create_backbone("test_resnet", PHOTO, seed=0)
+    assert not torch.allclose(network.train()(images)[:1], network(images[:2])[:1], atol=1e-5)
+
+
+def test_bfloat16_is_near_float32_and_weights_stay():
+    exact, _ = create_backbone("test_resnet", PHOTO, seed=0)
+    rough, _ = create_backbone("test_resnet", PHOTO, seed=0, precision="bfloat16")
+    images = torch.rand(4, *PHOTO)
+    with torch.inference_mode():
+        a, b = exact.eval()(images), rough.eval()(images)
+    assert a.dtype == b.dtype == torch.float32
+    assert not torch.equal(a, b)
+    assert functional.cosine_similarity(a, b).min() > 0.999
+    assert all(value.dtype != torch.bfloat16 for value in rough.state_dict().values())
+
+
+def test_what_a_network_does_not_take_is_explained():
+    name = "deit_tiny_patch16_224"
+    network, _ = create_backbone(name, PHOTO, seed=0)
+    network.train()
+    with pytest.raises(PrenError, match=rf"'{name}' does not take images \(3, 64, 64\); its own are 3 x 224 x 224"):
+        check_takes(network, name, PHOTO)
+    assert network.training
+    check_takes(network, name, (3, 224, 224))
+
+
+def test_what_starts_from_nothing_takes_no_weights():
+    give_weights(create_backbone("small-cnn", IMAGE, 0)[0], "small-cnn", None)
+    with pytest.raises(PrenError, match="small-cnn start from nothing"):
+        give_weights(create_backbone("small-cnn", IMAGE, 0)[0], "small-cnn", "x.pth")
+    with pytest.raises(PrenError, match="features start from nothing"):
+        give_weights(create_backbone(None, (7,), 0)[0], None, "random")

@@ -21,10 +21,10 @@ from torch.optim import Optimizer
 from pren.core.division import hand_weights_round
 from pren.core.ensemble import Network
 from pren.core.pseudo import PseudoLabels, select
-from pren.core.voting import GzslRule, chunk_size, gzsl_scores, zsl_scores
+from pren.core.voting import CHUNK_IMAGES, GzslRule, chunk_size, gzsl_scores, zsl_scores
 from pren.errors import PrenError
 from pren.inputs import Inputs
-from pren.processes import mean, over_chunks
+from pren.processes import mean, over_chunks, share_weights
 from pren.seeds import stream
 
 Augment = Callable[[Tensor, np.random.Generator], Tensor]  # changes the images of a batch at random
@@ -118,6 +118,8 @@ def progressive_training(
         loss = _train(fabric, model, optimizer, inputs, order, apart, schedule.pieces)
         if apart:
             hand_weights_round(fabric, network)
+        else:
+            share_weights(fabric, network)  # BatchNorm has seen another part of the last batch in every process
         return loss
 
     if last is None:
@@ -236,7 +238,9 @@ def predict(
             return zsl_scores(network.ensemble, raw)
         return gzsl_scores(network.ensemble, raw, rule, gamma)
 
-    most = (
-        CHUNK_PIXELS // math.prod(inputs.sample_shape) if len(inputs.sample_shape) > 1 else chunk_size(network.ensemble)
-    )
-    return over_chunks(fabric, inputs, max(1, min(most, chunk_size(network.ensemble))), score)
+    return over_chunks(fabric, inputs, min(images_at_once(inputs), chunk_size(network.ensemble)), score)
+
+
+def images_at_once(inputs: Inputs) -> int:
+    """How many inputs can go through a backbone at once, when nothing has to be remembered for gradients."""
+    return max(1, min(CHUNK_IMAGES, CHUNK_PIXELS // math.prod(inputs.sample_shape)))

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from pren.core.division import own_heads, own_state, trains_heads_apart, whole_state
 from pren.core.ensemble import Ensemble, Network
-from pren.core.progressive import Round, Schedule, predict, progressive_training
+from pren.core.progressive import Round, Schedule, images_at_once, predict, progressive_training
 from pren.core.projection import (
     Completion,
     LabelEmbeddings,
@@ -27,9 +27,9 @@ from pren.core.projection import (
     resolve_dim,
 )
 from pren.core.pseudo import PseudoLabels, per_class
-from pren.core.voting import CHUNK_IMAGES, GzslRule
+from pren.core.voting import GzslRule
 from pren.errors import PrenError
-from pren.inputs import ArrayInputs, Inputs
+from pren.inputs import Array, ArrayInputs, Inputs
 from pren.methods.base import Method
 from pren.methods.params import NotNegative, Positive, Rate, Seed
 from pren.methods.pren_state import check_ensemble, read_training_state, training_state
@@ -171,8 +171,11 @@ class PrEN(Method):
         self, problem: Problem, state: dict[str, Tensor] | None = None, fabric: Fabric | None = None
     ) -> Iterator[Round]:
         """Run Algorithm 1, round by round; see `Method.fit_rounds`."""
-        problem = self._prepared(problem)
         self._begin(problem, fresh=state is None)
+        problem = self._prepared(problem)
+        change = None if self.augmentation == "none" else partial(augment, kind=self.augmentation)
+        if change is not None and (self.frozen or len(self.sample_shape_) == 1):
+            raise PrenError(f"augmentation={self.augmentation} changes images, but it is features that are trained on.")
         fabric = fabric or single_process()
         self.check_processes(fabric.world_size)
         if not hasattr(self, "network_"):  # with a state: the first of several processes alone has read the model
@@ -197,9 +200,6 @@ class PrEN(Method):
             optimizer.load_state_dict({**optimizer.state_dict(), "state": adam})
         labels = np.argsort(self._order())[problem.labels]
         schedule = self._schedule(problem)
-        change = None if self.augmentation == "none" else partial(augment, kind=self.augmentation)
-        if change is not None and len(train.sample_shape) == 1:
-            raise PrenError(f"augmentation={self.augmentation} changes images, but it is features that are trained on.")
         for done in progressive_training(
             fabric, network, trained, optimizer, train, labels, pool, schedule, last, change
         ):
@@ -215,7 +215,13 @@ class PrEN(Method):
             self.backbone_ = self.backbone_ or DEFAULT
             self.preprocessing_ = preprocessing_of(self.backbone_, self.weights, self.geometry)
             train, pool = train.prepared(self.preprocessing_), pool.prepared(self.preprocessing_)
+            self.sample_shape_ = train.sample_shape
         return replace(problem, train=train, pool=pool)
+
+    def scores(self, inputs: Inputs | Array) -> NDArray[np.float64]:
+        """Score every class; image files are brought to what the backbone was trained on. See `Method.scores`."""
+        wanted = getattr(self, "preprocessing_", None)
+        return super().scores(inputs.prepared(wanted) if wanted and isinstance(inputs, ImageFiles) else inputs)
 
     def check_processes(self, processes: int) -> None:
         """Every process takes part in every batch."""
@@ -259,6 +265,8 @@ class PrEN(Method):
         check_ensemble(tensors, self.hidden, self.sample_shape_, torch.from_numpy(self.classes_.unseen[self._order()]))
         self.backbone_ = backbone
         self.preprocessing_ = None if known is None else Preprocessing.model_validate(known)
+        if self.preprocessing_ is not None and self.preprocessing_.sample_shape != self.sample_shape_:
+            raise ValueError("image files would be brought to another shape than the inputs have")
         vectors, subsets = tensors["ensemble.embeddings"], tensors["ensemble.subsets"]
         network = self._build(LabelEmbeddings(vectors.double().numpy(), subsets.numpy()))
         for name, empty in network.state_dict().items():
@@ -300,4 +308,4 @@ class PrEN(Method):
 def _extract(fabric: Fabric, backbone: nn.Module, inputs: Inputs) -> Inputs:
     """Features (N, d) of all images."""
     backbone.eval()
-    return ArrayInputs(over_chunks(fabric, inputs, CHUNK_IMAGES, backbone))
+    return ArrayInputs(over_chunks(fabric, inputs, images_at_once(inputs), backbone))

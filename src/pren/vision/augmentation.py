@@ -15,13 +15,13 @@ SCALES = (0.5, 1.0)  # of an image's area that a crop keeps
 STRETCH = math.log(4 / 3)  # a crop's width to its height, relative to the image's own, at most, as a logarithm
 
 
-def augment(images: Tensor, kind: Augmentation, rng: np.random.Generator) -> Tensor:
+def augment(images: Tensor, rng: np.random.Generator, kind: Augmentation) -> Tensor:
     """Change the images of a batch at random.
 
     Args:
         images: (N, C, H, W).
-        kind: "flip" mirrors half of the images; "flip-crop" also takes a part of each and brings it back to H x W.
         rng: Where chance comes from; images alone decide how much of it is used.
+        kind: "flip" mirrors half of the images; "flip-crop" also takes a part of each and brings it back to H x W.
 
     Returns:
         (N, C, H, W).

@@ -159,12 +159,17 @@ def _check_name(name: str) -> None:
     if name == SMALL_CNN:
         return
     timm = import_timm()
-    base = timm.models.split_model_name_tag(name)[0]
+    base = name.partition(".")[0]  # what follows says which of its trained weights
     # Names such as "hf-hub:..." would make timm read a model from elsewhere.
     if not base.isidentifier() or not timm.is_model(base):
         near = get_close_matches(name, [SMALL_CNN, *timm.list_models()], n=3)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"{DEFAULT} and {SMALL_CNN} are two of them."
         raise PrenError(f"There is no backbone {name!r}. {hint} See 'pren list backbones'. Features take None.")
+    try:
+        timm.get_pretrained_cfg(name)
+    except RuntimeError as error:
+        tags = ", ".join(timm.list_models(f"{base}.*", pretrained=True)) or base
+        raise PrenError(f"Backbone {base} has no such weights as {name!r}: choose one of {tags}.") from error
 
 
 def _config(name: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pren.errors import PrenError
-from pren.files import write_json
+from pren.files import check_file, write_json
 
 CACHE_VARIABLE = "PREN_CACHE"  # the environment variable that says where caches are, read by `cache_folder` alone
 FACTS_FILE = "extractor.json"
@@ -54,13 +54,18 @@ class FeatureCache:
         self._record = np.dtype([("key", f"V{KEY_BYTES}"), ("crc", "<u4"), ("features", "<f2", (width,))])
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            if not (self.folder / FACTS_FILE).exists():
+                with self._locked():  # or two processes would write it under the same temporary name
+                    write_json(self.folder / FACTS_FILE, facts)  # for people; the name is what counts
         except OSError as error:
             raise PrenError(f"Features cannot be kept in {folder}: {error.strerror or error}.") from error
-        if not (self.folder / FACTS_FILE).exists():
-            write_json(self.folder / FACTS_FILE, facts)  # for people; the name is what counts
 
     def rows(self) -> dict[bytes, int]:
-        """The row of every image that is there, by the hash of its content; damaged records do not count."""
+        """The row of every image that is there, by the hash of its content; damaged records do not count.
+
+        Of several records of one image (two processes may have extracted it at once) the first counts, so that nobody
+        is given other features than before.
+        """
         found: dict[bytes, int] = {}
         records = self._records()
         for start in range(0, len(records), BLOCK):
@@ -69,7 +74,7 @@ class FeatureCache:
             for place in range(len(block)):
                 key = keys[place].tobytes()
                 if _checksum(key, features[place]) == sums[place]:
-                    found[key] = start + place
+                    found.setdefault(key, start + place)
         return found
 
     def append(self, keys: list[bytes], features: NDArray[np.float32]) -> None:
@@ -115,10 +120,16 @@ class FeatureCache:
 
     def _records(self) -> NDArray[Any]:
         path = self.folder / ROWS_FILE
-        if not path.exists() or path.stat().st_size < self._record.itemsize:
+        if not path.exists() and not path.is_symlink():
             return np.empty(0, dtype=self._record)
-        whole = path.stat().st_size // self._record.itemsize
-        records: NDArray[Any] = np.memmap(path, dtype=self._record, mode="r", shape=(whole,))
+        check_file(path)
+        try:
+            whole = path.stat().st_size // self._record.itemsize
+            if not whole:
+                return np.empty(0, dtype=self._record)
+            records: NDArray[Any] = np.memmap(path, dtype=self._record, mode="r", shape=(whole,))
+        except OSError as error:
+            raise PrenError(f"Cannot read {path}: {error.strerror or error}.") from error
         return records
 
     def inputs(self, rows: NDArray[np.int64]) -> CachedFeatures:

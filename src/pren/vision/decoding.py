@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import stat
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, UnidentifiedImageError
 
 from pren.errors import PrenError
 from pren.vision.preprocessing import MODES, Levels, Preprocessing
@@ -17,6 +18,15 @@ from pren.vision.preprocessing import MODES, Levels, Preprocessing
 # Pillow goes by content, not by name, and some of its formats (such as EPS) start other programs: these do not.
 FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "TIFF", "GIF")
 MOST_BYTES = 1 << 30
+UPRIGHT = {  # what to do to a picture whose EXIF says how the camera was held
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 
 
 @contextmanager
@@ -37,9 +47,11 @@ def read_image_file(path: Path) -> bytes:
         PrenError: If it cannot be read.
     """
     try:
-        size = path.stat().st_size
-        if size > MOST_BYTES:
-            raise ValueError(f"it has {size} bytes")
+        known = path.stat()
+        if not stat.S_ISREG(known.st_mode):
+            raise ValueError("it is no ordinary file")  # a pipe would be read for ever
+        if known.st_size > MOST_BYTES:
+            raise ValueError(f"it has {known.st_size} bytes")
         content = path.read_bytes()
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
@@ -66,12 +78,13 @@ def decode(content: bytes, path: Path, wanted: Preprocessing) -> Levels:
         # Pillow refuses images that claim to be larger than any camera makes, though a file of a few bytes can.
         with Image.open(io.BytesIO(content), formats=FORMATS) as file:
             if file.format == "JPEG":
-                # Decoding at a half, a quarter or an eighth is quick, and leaves twice the pixels that are needed.
-                file.draft(file.mode, (2 * width, 2 * height))
-            image = _opaque(_eight_bits(ImageOps.exif_transpose(file))).convert(MODES[channels])
+                # Decoding at a half, a quarter or an eighth is quick, and leaves twice the pixels that are needed,
+                # whichever way the picture has to be turned.
+                file.draft(file.mode, (2 * max(height, width),) * 2)
+            image = _opaque(_eight_bits(_upright(file))).convert(MODES[channels])
         return wanted(image)
     except UnidentifiedImageError as error:
-        raise unreadable(path, ValueError(f"it is none of {', '.join(FORMATS)}")) from error
+        raise unreadable(path, ValueError(f"cannot identify it as any of {', '.join(FORMATS)}")) from error
     # Damaged files make Pillow's decoders fail in many ways, none of them promised.
     except Exception as error:
         raise unreadable(path, error) from error
@@ -81,6 +94,19 @@ def unreadable(path: Path, error: Exception) -> PrenError:
     """Say that a file is no image."""
     reason = (str(error).splitlines() or [""])[0].replace(str(path), "the file") or type(error).__name__
     return PrenError(f"{path} cannot be read as an image ({reason}): mend it, or take it out of the folder.")
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    """Turn a picture as the camera was held; one whose EXIF is damaged stays as it is.
+
+    Not `ImageOps.exif_transpose`: that also writes the EXIF anew, and fails where some other part of it is odd.
+    """
+    image.load()  # some formats say it at their end, and TIFF turns by itself
+    try:
+        turn = UPRIGHT.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+    except Exception:  # as for pixels, nothing is promised
+        turn = None
+    return image if turn is None else image.transpose(turn)
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from pren.errors import PrenError
-from pren.processes import together
+from pren.processes import gather, together
 from pren.vision.backbones import DEFAULT, SMALL_CNN, check_takes, create_backbone, give_weights, preprocessing_of
 from pren.vision.cache import FeatureCache
 from pren.vision.decoding import without_warnings
@@ -26,8 +25,6 @@ from pren.vision.images import ImageFiles
 from pren.vision.preprocessing import Geometry, Preprocessing
 from pren.vision.timm_backbone import TimmBackbone
 from pren.vision.weights import weights_digest
-
-log = logging.getLogger(__name__)
 
 BATCH = 64
 WORKERS = max(1, min(8, (os.cpu_count() or 1) // 2))  # decoding takes a small share of the time on a CPU
@@ -141,12 +138,15 @@ def extract(
         PrenError: If the cache cannot be written, or, if `strict`, for the first bad file.
     """
     frozen.network.to(fabric.device)
+    fresh = 0
     if fabric.world_size > 1:
         with together(fabric):
             share = np.array_split(np.arange(len(files)), fabric.world_size)[fabric.global_rank]
-            _extract(files, share, frozen, cache, fabric, workers, strict, on_progress)
+            fresh = _extract(files, share, frozen, cache, fabric, workers, strict, on_progress).fresh
+        fresh = int(gather(fabric, np.array([fresh])).sum())
     with together(fabric):
-        return _extract(files, np.arange(len(files)), frozen, cache, fabric, workers, strict, on_progress)
+        done = _extract(files, np.arange(len(files)), frozen, cache, fabric, workers, strict, on_progress)
+    return replace(done, fresh=fresh + done.fresh)
 
 
 def _extract(
@@ -166,8 +166,8 @@ def _extract(
     for batch in _batches(files.prepared(frozen.preprocessing), places, set(known), workers):
         anew = [key for key in batch.decoded if key not in known]
         if anew:
-            features = frozen(batch.levels, fabric.device)
-            cache.append(anew, features[[batch.decoded.index(key) for key in anew]])
+            places_anew = [batch.decoded.index(key) for key in anew]  # not those that an earlier batch had
+            cache.append(anew, frozen(batch.levels[places_anew], fabric.device))
             known |= dict.fromkeys(anew, -1)  # which row it is, the cache knows
             fresh += len(anew)
         if batch.problems and strict:
@@ -177,6 +177,8 @@ def _extract(
         if on_progress is not None:
             on_progress(len(keys), fresh, len(places))
     rows = cache.rows() if fresh else known
+    if lost := sum(key is not None and key not in rows for key in keys):
+        raise PrenError(f"{lost} features are no longer in {cache.folder}: they were removed or damaged. Try again.")
     return Extracted(np.array([-1 if key is None else rows[key] for key in keys], dtype=np.int64), problems, fresh)
 
 
@@ -223,4 +225,6 @@ class _Files(Dataset[_Batch]):
 
 
 def _batches(files: ImageFiles, places: NDArray[np.int64], known: set[bytes], workers: int) -> Iterator[_Batch]:
-    yield from DataLoader(_Files(files, places, known), batch_size=None, num_workers=workers)
+    # A generator of its own: workers are seeded from it, though they need no chance, and not from torch's global one.
+    chance = torch.Generator().manual_seed(0)
+    yield from DataLoader(_Files(files, places, known), batch_size=None, num_workers=workers, generator=chance)

@@ -90,7 +90,8 @@ def freeze(
     record = ExtractorRecord(asked=extractor, facts=frozen.facts)
     problem, answers = _without(problem, answers, *(extracted.problems for extracted in found))
     train_features, pool_features = features
-    return replace(problem, train=train_features, pool=pool_features, extractor=record.model_dump(mode="json")), answers
+    made = record.model_dump(mode="json")
+    return replace(problem, train=train_features, pool=pool_features, backbone=None, extractor=made), answers
 
 
 def features_for(
@@ -156,6 +157,11 @@ def _without(
     bad_train, bad_pool = (np.array([place for place, _ in bad], dtype=np.int64) for bad in (in_train, in_pool))
     if len(bad_train) == len(train):
         raise PrenError(f"None of the labelled images can be read: {reasons[0]}")
+    for label in set(problem.labels) - set(np.delete(problem.labels, bad_train)):
+        raise PrenError(
+            f"None of the labelled images of class {problem.classes.names[label]!r} can be read, so it would no longer "
+            f"be a seen class: {next(reason for place, reason in in_train if problem.labels[place] == label)}"
+        )
     problem = replace(
         problem,
         train=train.without(bad_train),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
 
 from pren.errors import PrenError
 from pren.vision.torchvision_operators import import_timm
@@ -33,7 +34,7 @@ class Preprocessing(BaseModel):
         interpolation: How pixels are resampled.
         geometry: "whole": the whole image is squeezed to H x W, as the paper does. "timm": the shorter side is brought
             to the size and the middle cut out, as the backbone's authors evaluated it.
-        crop_pct: "timm": the share of the resized image that is kept.
+        crop_pct: "timm": the share of the resized image that is kept; beyond 1, it gets a margin.
         crop_mode: "timm": how it is cut.
         mean: Taken off each channel, in the backbone, where levels are from 0 to 1.
         std: Each channel is divided by.
@@ -44,7 +45,7 @@ class Preprocessing(BaseModel):
     sample_shape: tuple[int, int, int]
     interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bilinear"
     geometry: Geometry = "whole"
-    crop_pct: float = Field(default=1.0, gt=0, le=1)
+    crop_pct: float = Field(default=1.0, gt=0, le=2)
     crop_mode: str = "center"
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
@@ -53,7 +54,7 @@ class Preprocessing(BaseModel):
         """Turn an image of the right mode into (C, H, W) levels from 0 to 255."""
         channels, height, width = self.sample_shape
         if self.geometry == "timm":
-            return _timm_geometry(self)(image)
+            return np.asarray(_timm_geometry(self)(image))
         if image.size != (width, height):
             image = image.resize((width, height), FILTERS[self.interpolation])
         levels: Levels = np.asarray(image).reshape(height, width, channels).transpose(2, 0, 1)
@@ -76,9 +77,9 @@ def plain(sample_shape: tuple[int, ...]) -> Preprocessing:
 
 
 @cache
-def _timm_geometry(wanted: Preprocessing) -> Callable[[Image.Image], Levels]:
+def _timm_geometry(wanted: Preprocessing) -> Callable[[Image.Image], Tensor | Levels]:
     """timm's own way from an image to levels; normalisation is the backbone's."""
-    transform: Callable[[Image.Image], Levels] = import_timm().data.create_transform(
+    transform: Callable[[Image.Image], Tensor | Levels] = import_timm().data.create_transform(
         wanted.sample_shape,
         interpolation=wanted.interpolation,
         crop_pct=wanted.crop_pct,

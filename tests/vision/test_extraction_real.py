@@ -1,0 +1,53 @@
+"""Features of real photographs against published ones.
+
+The files are not part of this repository; they are looked for as in tests/data/test_benchmarks_real.py.
+"""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.io import loadmat
+
+from pren.vision.cache import FeatureCache
+from pren.vision.extraction import Extractor, FrozenBackbone, extract
+from pren.vision.images import ImageFiles
+from pren.vision.weights import PACKAGES
+
+LITE = "tf_efficientnet_lite0"
+CANDIDATES = [os.environ.get("PREN_DATA"), Path(__file__).parents[2].parent / "shared" / "data"]
+PICTURES, REFERENCE = Path("CUB_200_2011", "images"), Path("xlsa17", "data", "CUB", "efflite0.mat")
+ROOT = next(
+    (
+        Path(folder)
+        for folder in CANDIDATES
+        if folder and (Path(folder) / PICTURES).is_dir() and (Path(folder) / REFERENCE).is_file()
+    ),
+    None,
+)
+
+
+@pytest.mark.skipif(ROOT is None, reason="CUB's photographs are not here: name the folder that holds them in PREN_DATA")
+@pytest.mark.skipif(find_spec(PACKAGES[LITE].module) is None, reason="the offline weights are not installed")
+def test_features_of_cub_are_those_of_the_benchmark(tmp_path, fabric):
+    # The reference was made from the original photographs; the files here are JPEGs of quality 75. Compressing
+    # photographs like that brings their features down to a cosine of about 0.93 all by itself, so 0.99 cannot be
+    # asked for. But no other photograph may come nearer than the very same one.
+    reference = loadmat(ROOT / REFERENCE, variable_names=["features", "image_files"])
+    files = [str(cell[0]) for cell in reference["image_files"].ravel()]
+    chosen = np.linspace(0, len(files) - 1, 50).astype(int)
+    expected = reference["features"].T[chosen] if reference["features"].shape[1] == len(files) else None
+    assert expected is not None
+    names = ["/".join(files[place].split("/")[-2:]) for place in chosen]
+    frozen = FrozenBackbone.load(Extractor(backbone=LITE))
+    cache = FeatureCache(tmp_path, frozen.facts, frozen.width)
+    done = extract(ImageFiles(ROOT / PICTURES, names), frozen, cache, fabric, workers=0)
+    assert done.problems == []
+    ours = cache.inputs(done.rows)[np.arange(50)].numpy()
+    assert ours.shape == expected.shape
+    ours, expected = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (ours, expected))
+    cosines = ours @ expected.T
+    assert (cosines.argmax(axis=1) == np.arange(50)).all()
+    assert cosines.diagonal().mean() > 0.88

