@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pren.methods.registry import create, list_methods
     from pren.methods.storage import load_model
     from pren.problem import Answers, ClassTable, Problem
+    from pren.vision.backbones import list_backbones
+    from pren.vision.photographs import freeze
 
 _HOMES = {
     "Answers": "pren.problem",
@@ -31,6 +33,8 @@ _HOMES = {
     "Problem": "pren.problem",
     "create": "pren.methods.registry",
     "evaluate": "pren.evaluation",
+    "freeze": "pren.vision.photographs",
+    "list_backbones": "pren.vision.backbones",
     "list_datasets": "pren.data",
     "list_methods": "pren.methods.registry",
     "load": "pren.data",
@@ -48,6 +52,8 @@ __all__ = [
     "__version__",
     "create",
     "evaluate",
+    "freeze",
+    "list_backbones",
     "list_datasets",
     "list_methods",
     "load",

@@ -59,7 +59,7 @@ def frozen(extractor, fabric, tmp_path):
     """Freeze in this very process."""
 
     def run(problem, answers=None):
-        return freeze(problem, answers, extractor, fabric, tmp_path / "cache", workers=0)
+        return freeze(problem, answers, extractor, tmp_path / "cache", fabric=fabric, workers=0)
 
     return run
 

@@ -29,7 +29,7 @@ from pren.core.projection import (
 from pren.core.pseudo import PseudoLabels, per_class
 from pren.core.voting import GzslRule
 from pren.errors import PrenError
-from pren.inputs import Array, ArrayInputs, Inputs
+from pren.inputs import ArrayInputs, Inputs
 from pren.methods.base import Method
 from pren.methods.params import NotNegative, Positive, Rate, Seed
 from pren.methods.pren_state import check_ensemble, read_training_state, training_state
@@ -217,11 +217,6 @@ class PrEN(Method):
             train, pool = train.prepared(self.preprocessing_), pool.prepared(self.preprocessing_)
             self.sample_shape_ = train.sample_shape
         return replace(problem, train=train, pool=pool)
-
-    def scores(self, inputs: Inputs | Array) -> NDArray[np.float64]:
-        """Score every class; image files are brought to what the backbone was trained on. See `Method.scores`."""
-        wanted = getattr(self, "preprocessing_", None)
-        return super().scores(inputs.prepared(wanted) if wanted and isinstance(inputs, ImageFiles) else inputs)
 
     def check_processes(self, processes: int) -> None:
         """Every process takes part in every batch."""

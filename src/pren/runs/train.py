@@ -106,7 +106,7 @@ def load_problem(
             problem, answers = leave_out_unreadable(problem, answers)
     if config.extractor is None:
         return problem, answers
-    return freeze(problem, answers, config.extractor, fabric, config.cache, on_progress=on_extract)
+    return freeze(problem, answers, config.extractor, config.cache, fabric=fabric, on_progress=on_extract)
 
 
 def _fit(fabric: Fabric, folder: RunFolder | None, method: Method, problem: Problem, on_round: OnRound | None) -> None:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pren.errors import PrenError
 from pren.inputs import Inputs
 from pren.problem import Answers, Problem
+from pren.processes import single_process
 from pren.vision.cache import CachedFeatures, FeatureCache, cache_folder
 from pren.vision.decoding import without_warnings
 from pren.vision.extraction import WORKERS, Extracted, Extractor, FrozenBackbone, OnProgress, extract
@@ -62,9 +63,10 @@ def unreadable_files(files: ImageFiles) -> Trouble:
 def freeze(
     problem: Problem,
     answers: Answers | None,
-    extractor: Extractor,
-    fabric: Fabric,
+    extractor: Extractor | str,
     cache: str | Path | None = None,
+    *,
+    fabric: Fabric | None = None,
     workers: int = WORKERS,
     on_progress: OnProgress | None = None,
 ) -> tuple[Problem, Answers | None]:
@@ -73,9 +75,9 @@ def freeze(
     Args:
         problem: With image files as inputs.
         answers: Its answers: those of files that cannot be read are left out with them.
-        extractor: The backbone.
-        fabric: Knows the device and the processes.
+        extractor: The backbone; a name means its trained weights.
         cache: The folder of the cache; see `cache_folder`.
+        fabric: Where to compute, launched; None for one process on the best device there is.
         workers: Processes that read and decode.
         on_progress: Called after every batch.
 
@@ -83,6 +85,8 @@ def freeze(
         PrenError: If the problem has no photographs, or the backbone or the cache cannot be used.
     """
     train, pool = _photographs(problem)
+    fabric = fabric or single_process()
+    extractor = Extractor(backbone=extractor) if isinstance(extractor, str) else extractor
     frozen = FrozenBackbone.load(extractor)
     store = FeatureCache(cache_folder(cache), frozen.facts, frozen.width)
     found = [extract(files, frozen, store, fabric, workers, on_progress=on_progress) for files in (train, pool)]
