@@ -111,7 +111,7 @@ def test_the_same_names_have_no_preprocessing(name):
 def test_list_takes_patterns():
     assert list_backbones("small*") == ["small-cnn"]
     assert "resnet34.a1_in1k" in list_backbones("resnet34*")
-    assert list_backbones("tf_efficientnet_lite0") == ["tf_efficientnet_lite0"]
+    assert list_backbones("tf_efficientnet_lite0") == ["tf_efficientnet_lite0", "tf_efficientnet_lite0.in1k"]
     assert list_backbones("zzz*") == []
     names = list_backbones()
     assert {"small-cnn", "tf_efficientnet_lite0"} < set(names)

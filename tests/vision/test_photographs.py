@@ -47,7 +47,7 @@ def spoil(problem, tmp_path, in_train=(), in_pool=()):
     for part, places in (("train", in_train), ("pool", in_pool)):
         files = getattr(problem, part)
         for place in places:
-            files.path(place).write_bytes(b"no picture")
+            files._path(place).write_bytes(b"no picture")
 
 
 def whole(inputs):

@@ -262,6 +262,10 @@ class PrEN(Method):
         self.preprocessing_ = None if known is None else Preprocessing.model_validate(known)
         if self.preprocessing_ is not None and self.preprocessing_.sample_shape != self.sample_shape_:
             raise ValueError("image files would be brought to another shape than the inputs have")
+        with torch.device("meta"):  # without memory: a file may name any network there is
+            empty = create_backbone(backbone, self.sample_shape_, self.seed)[0].state_dict()
+        if any(tensors[f"backbone.{name}"].shape != value.shape for name, value in empty.items()):
+            raise ValueError(f"the weights are not those of a {backbone}")
         vectors, subsets = tensors["ensemble.embeddings"], tensors["ensemble.subsets"]
         network = self._build(LabelEmbeddings(vectors.double().numpy(), subsets.numpy()))
         for name, empty in network.state_dict().items():

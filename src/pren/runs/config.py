@@ -20,7 +20,7 @@ from pren.plain_yaml import parse_yaml
 from pren.problem import Answers, Problem
 from pren.runs.manifest import FORMAT, check_format
 from pren.vision.extraction import Extractor
-from pren.vision.weights import RANDOM
+from pren.vision.weights import absolute_weights
 
 MOST_BYTES = 1 << 20
 
@@ -89,18 +89,16 @@ class RunConfig(BaseModel):
         """The same with paths that hold in any working folder."""
         data = str(Path(self.data).absolute()) if self.is_path() else self.data
         root, cache = (None if path is None else str(Path(path).absolute()) for path in (self.root, self.cache))
-        params, extractor = dict(self.params), self.extractor
-        if _is_path(params.get("weights")):
-            params["weights"] = str(Path(params["weights"]).absolute())
-        if extractor is not None and _is_path(extractor.weights):
-            extractor = extractor.model_copy(update={"weights": str(Path(str(extractor.weights)).absolute())})
+        params = self.params
+        if isinstance(params.get("weights"), str):
+            params = {**params, "weights": absolute_weights(params["weights"])}
         options = {**self.options, **{key: str(Path(path).absolute()) for key, path in self._paths().items()}}
         return self.model_copy(
             update={
                 "data": data,
                 "root": root,
                 "options": options,
-                "extractor": extractor,
+                "extractor": None if self.extractor is None else self.extractor.anywhere(),
                 "cache": cache,
                 "params": params,
             }
@@ -151,10 +149,6 @@ class RunConfig(BaseModel):
     def to_yaml(self) -> str:
         """As text that `parse_config` takes after `parse_yaml`."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-
-
-def _is_path(weights: object) -> bool:
-    return isinstance(weights, str) and weights != RANDOM
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

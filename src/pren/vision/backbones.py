@@ -25,7 +25,8 @@ SMALL = (3, 64, 64)  # what image files are brought to where the backbone takes 
 def list_backbones(pattern: str = "*") -> list[str]:
     """Return the names that match a pattern such as ``"resnet*"``, sorted: our own, and timm's with trained weights."""
     names = {SMALL_CNN, *PACKAGES, *import_timm().list_models(pretrained=True)}
-    return sorted(name for name in names if fnmatchcase(name, pattern))
+    # timm's names go on after a dot to say which of their weights: "resnet34" means all of those.
+    return sorted(name for name in names if fnmatchcase(name, pattern) or fnmatchcase(name.split(".")[0], pattern))
 
 
 def describe_backbone(name: str) -> str:

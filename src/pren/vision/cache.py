@@ -138,15 +138,20 @@ class FeatureCache:
         Args:
             rows: (N,) as `rows` found them.
         """
-        return CachedFeatures(self._records()["features"], rows)
+        records = self._records()
+        return CachedFeatures(records["features"], records["key"], rows, self.folder.name)
 
 
 class CachedFeatures:
     """Inputs over rows of a memory-mapped cache."""
 
-    def __init__(self, features: NDArray[np.float16], rows: NDArray[np.int64]) -> None:
+    def __init__(
+        self, features: NDArray[np.float16], keys: NDArray[np.void], rows: NDArray[np.int64], origin: str
+    ) -> None:
         self._features = features
+        self._keys = keys
         self._rows = rows
+        self._origin = origin
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
@@ -160,10 +165,9 @@ class CachedFeatures:
         return torch.from_numpy(self._features[self._rows[indices]].astype(np.float32))
 
     def digest(self) -> bytes:
-        """A hash of the values, in their order."""
-        content = hashlib.sha256(f"{len(self)} {self.sample_shape}".encode())
-        for start in range(0, len(self), BLOCK):
-            content.update(np.ascontiguousarray(self._features[self._rows[start : start + BLOCK]]).data)
+        """A hash of what the features were made from, and by what: extracted again, the last bit may differ."""
+        content = hashlib.sha256(f"{self._origin} {len(self)} {self.sample_shape}".encode())
+        content.update(self._keys[self._rows].tobytes())
         return content.digest()
 
 

@@ -24,7 +24,7 @@ from pren.vision.decoding import without_warnings
 from pren.vision.images import ImageFiles
 from pren.vision.preprocessing import Geometry, Preprocessing
 from pren.vision.timm_backbone import TimmBackbone
-from pren.vision.weights import weights_digest
+from pren.vision.weights import absolute_weights, weights_digest
 
 BATCH = 64
 WORKERS = max(1, min(8, (os.cpu_count() or 1) // 2))  # decoding takes a small share of the time on a CPU
@@ -46,6 +46,10 @@ class Extractor(BaseModel):
     backbone: str = DEFAULT
     weights: str | None = None
     geometry: Geometry = "whole"
+
+    def anywhere(self) -> Extractor:
+        """The same with a path that holds in any working folder."""
+        return self.model_copy(update={"weights": absolute_weights(self.weights)})
 
 
 @dataclass(frozen=True, eq=False)

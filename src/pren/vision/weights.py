@@ -46,6 +46,11 @@ PACKAGES = {
 }
 
 
+def absolute_weights(weights: str | None) -> str | None:
+    """The same weights, by a path that holds in any working folder."""
+    return weights if weights in (None, RANDOM) else str(Path(weights).absolute())
+
+
 def source_of(name: str, weights: str | None) -> Source:
     """Where the weights of a backbone would be taken from.
 
