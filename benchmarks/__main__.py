@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import machine, memory, prediction, processes, scaling, training_step
+from benchmarks import extraction, machine, memory, prediction, processes, scaling, training_step
 from benchmarks.tables import Table
 from benchmarks.timing import CLOCKS, OtherLoad, Settings
 
@@ -20,6 +20,7 @@ BENCHMARKS = {
     "scaling": scaling.run,
     "memory": memory.run,
     "processes": processes.run,
+    "extraction": extraction.run,
 }
 RESULTS = Path(__file__).parent / "results"
 BEGIN, END = "<!-- begin: written by python -m benchmarks -->", "<!-- end -->"
