@@ -1,8 +1,8 @@
 """Feature extraction: its rate against the bare backbone, and its memory, which must not grow with the images.
 
-On the photographs of CUB where ``PREN_DATA`` has them, otherwise on as many made ones. Weights are random, which makes no
-difference here. Each count runs in a process of its own: ``python -m benchmarks.extraction FOLDER COUNT TURNS BACKBONE``
-prints what it took, as JSON. Memory is read from Linux's /proc.
+On the photographs of CUB where ``PREN_DATA`` has them, otherwise on as many made ones. Weights are random, which makes
+no difference here. Each count runs in a process of its own: ``python -m benchmarks.extraction FOLDER COUNT TURNS
+BACKBONE`` prints what it took, as JSON. Memory is read from Linux's /proc.
 """
 
 from __future__ import annotations
