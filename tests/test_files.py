@@ -8,11 +8,24 @@ import os
 import sys
 
 import pytest
+import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.torch import load_file
 
 from pren.errors import PrenError
-from pren.files import WRITING, check_links, link, new_folder, write_bytes, write_csv, write_json
+from pren.files import (
+    SAFETENSORS_NAMES,
+    WRITING,
+    check_links,
+    link,
+    new_folder,
+    write_bytes,
+    write_csv,
+    write_json,
+    write_tensors,
+)
 
 
 @pytest.fixture
@@ -166,3 +179,40 @@ class TestCheckLinks:
         (tmp_path / "b").symlink_to("a")
         with pytest.raises(PrenError, match="is a link that leads nowhere but to itself"):
             check_links(tmp_path)
+
+
+class TestWriteTensors:
+    """safetensors' own reader, which checks the form of a file, is the judge."""
+
+    @given(
+        st.dictionaries(
+            st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8).filter("__metadata__".__ne__),
+            st.tuples(st.sampled_from(sorted(SAFETENSORS_NAMES)), st.lists(st.integers(0, 4), max_size=3)),
+            max_size=5,
+        ),
+        st.none()
+        | st.dictionaries(st.text(st.characters(exclude_categories=("Cs",)), max_size=5), st.just("Ü"), max_size=2),
+        st.integers(0, 99),
+    )
+    def test_what_is_written_is_read(self, tmp_path_factory, kinds, metadata, seed):
+        generator = torch.Generator().manual_seed(seed)
+        tensors = {
+            name: torch.randint(0, 2, shape, generator=generator).to(getattr(torch, kind.removeprefix("torch.")))
+            for name, (kind, shape) in kinds.items()
+        }
+        path = tmp_path_factory.mktemp("tensors") / "x.safetensors"
+        write_tensors(path, tensors, metadata)
+        back = load_file(path)
+        assert back.keys() == tensors.keys()
+        for name, value in tensors.items():
+            assert back[name].dtype == value.dtype
+            assert back[name].equal(value)
+        with safe_open(path, framework="pt") as file:
+            assert (file.metadata() or {}) == (metadata or {})
+
+    def test_a_view_is_written_as_it_looks(self, tmp_path):
+        whole = torch.arange(24.0).reshape(4, 6)
+        write_tensors(tmp_path / "x.safetensors", {"part": whole.T[1:4], "again": whole[2]})
+        back = load_file(tmp_path / "x.safetensors")
+        assert back["part"].equal(whole.T[1:4])
+        assert back["again"].equal(whole[2])
