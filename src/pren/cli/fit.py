@@ -110,12 +110,17 @@ def fit(
 def _default_folder(config: RunConfig) -> Path:
     """A name that tells runs apart: runs/cub-PS-gzsl-fold=1-pren-0."""
     setting = [config.setting] if config.setting != "zsl" else []
-    frozen = [f"frozen-{config.extractor.backbone}"] if config.extractor is not None else []
-    chosen = [f"{key}={Path(str(value)).stem}" for key, value in sorted(config.options.items())]
+    if config.extractor is not None:
+        backbone = [f"frozen-{config.extractor.backbone}"]
+    else:
+        backbone = [config.params["backbone"]] if config.params.get("backbone") else []
+    # That it is images shows in the backbone.
+    options = {key: value for key, value in config.options.items() if key != "images"}
+    chosen = [f"{key}={Path(str(value)).stem}" for key, value in sorted(options.items())]
     split = [config.split] if config.split else []
     seed = str(config.params.get("seed", 0))
     name = Path(config.data).resolve().stem  # also of "."
-    return Path("runs") / "-".join([name, *split, *setting, *frozen, *chosen, config.method, seed])
+    return Path("runs") / "-".join([name, *split, *setting, *backbone, *chosen, config.method, seed])
 
 
 def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:
