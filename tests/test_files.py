@@ -212,7 +212,9 @@ class TestWriteTensors:
 
     def test_a_view_is_written_as_it_looks(self, tmp_path):
         whole = torch.arange(24.0).reshape(4, 6)
-        write_tensors(tmp_path / "x.safetensors", {"part": whole.T[1:4], "again": whole[2]})
+        one = torch.tensor([7]).as_strided((1,), (0,))
+        write_tensors(tmp_path / "x.safetensors", {"part": whole.T[1:4], "again": whole[2], "one": one})
         back = load_file(tmp_path / "x.safetensors")
         assert back["part"].equal(whole.T[1:4])
         assert back["again"].equal(whole[2])
+        assert back["one"].equal(one)

@@ -110,7 +110,9 @@ def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: dict[str, st
     with replacing(path) as temporary, temporary.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for key in order:
-            file.write(dense[key].reshape(-1).view(torch.uint8).numpy().data)
+            # A single number counts as contiguous whatever its stride, and would have no view as bytes.
+            flat = dense[key].as_strided((dense[key].numel(),), (1,))
+            file.write(flat.view(torch.uint8).numpy().data)
 
 
 def link(source: Path, path: Path) -> None:

@@ -13,8 +13,6 @@ from PIL import Image
 
 from pren.runs.train import train
 
-COLOURS = {"red": (1, 0, 0), "green": (0, 1, 0), "blue": (0, 0, 1), "yellow": (1, 1, 0), "violet": (1, 0, 1)}
-SEEN = ("red", "green", "blue")
 QUICK = (
     "--set=backbone=small-cnn",
     "--set=rounds=1",
@@ -26,31 +24,6 @@ QUICK = (
     "--set=batches=1",
     "--set=n_max=2",
 )
-
-
-def photograph(path, colour, rng):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pixels = 200 * np.array(COLOURS[colour]) + rng.integers(0, 50, (9, 12, 3))
-    Image.fromarray(pixels.astype(np.uint8)).save(path)
-
-
-@pytest.fixture
-def mydata():
-    """Three seen colours, two unseen ones; the names of the pool's files say nothing."""
-    rng = np.random.default_rng(0)
-    folder = Path("mydata")
-    for colour in SEEN:
-        for number in range(2):
-            photograph(folder / "images" / colour / f"{number}.png", colour, rng)
-    answers = {}
-    for number in range(6):
-        name = f"{'new/' * (number % 2)}{number}.png"
-        answers[name] = "yellow" if number < 3 else "violet"
-        photograph(folder / "unlabelled" / name, answers[name], rng)
-    rows = [f"{name},{r},{g},{b}\n" for name, (r, g, b) in COLOURS.items()]
-    (folder / "signatures.csv").write_text("class,red,green,blue\n" + "".join(rows))
-    (folder / "answers.csv").write_text("file,class\n" + "".join(f"{k},{v}\n" for k, v in answers.items()))
-    return folder
 
 
 def table(path):

@@ -62,12 +62,15 @@ class RunConfig(BaseModel):
         return is_path(self.data)
 
     def resolved(self) -> RunConfig:
-        """The same with every parameter written out and checked."""
+        """The same with every parameter written out and checked, and weights by paths that hold in any folder."""
         entry = get_entry(self.method)
         known = schema(entry.method).model_fields
         advice = {key: value for key, value in recommended_params(self.data).items() if key in known}
         params = validate(entry.method, {**advice, **entry.preset, **self.params})
-        return self.model_copy(update={"params": params})
+        if isinstance(params.get("weights"), str):
+            params["weights"] = absolute_weights(params["weights"])
+        extractor = None if self.extractor is None else self.extractor.anywhere()
+        return self.model_copy(update={"params": params, "extractor": extractor})
 
     def settled(self, record: dict[str, Any]) -> RunConfig:
         """The same for a run folder: with what is to be remembered, and paths that hold in any working folder.
@@ -89,18 +92,13 @@ class RunConfig(BaseModel):
         """The same with paths that hold in any working folder."""
         data = str(Path(self.data).absolute()) if self.is_path() else self.data
         root, cache = (None if path is None else str(Path(path).absolute()) for path in (self.root, self.cache))
-        params = self.params
-        if isinstance(params.get("weights"), str):
-            params = {**params, "weights": absolute_weights(params["weights"])}
         options = {**self.options, **{key: str(Path(path).absolute()) for key, path in self._paths().items()}}
         return self.model_copy(
             update={
                 "data": data,
                 "root": root,
                 "options": options,
-                "extractor": None if self.extractor is None else self.extractor.anywhere(),
                 "cache": cache,
-                "params": params,
             }
         )
 

@@ -1,0 +1,151 @@
+"""Photographs on the command line: list backbones, extract, fit end to end and frozen, evaluate, predict."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from pren.vision import extraction
+from pren.vision.torchvision_operators import import_timm
+
+TINY = "test_resnet"  # one of timm's networks for tests
+QUICK = (
+    "--set=rounds=1",
+    "--set=heads=2",
+    "--set=dim=2",
+    "--set=hidden=[8]",
+    "--set=batch_size=4",
+    "--set=initial_batches=2",
+    "--set=batches=2",
+    "--set=n_max=2",
+)
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    """A cache of its own."""
+    monkeypatch.setenv("PREN_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def backbone():
+    """The arguments that name a tiny network and its weights, in a file that is given by a relative path."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        save_file(import_timm().create_model(TINY).state_dict(), "tiny.safetensors")
+    return "--backbone", TINY, "--weights", "tiny.safetensors"
+
+
+def rows(path):
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+class TestListBackbones:
+    def test_by_pattern(self, good):
+        names = [entry["name"] for entry in json.loads(good("list", "backbones", "resnet34*", "--json").out)]
+        assert "resnet34.a1_in1k" in names
+        assert all(name.startswith("resnet34") for name in names)
+
+    def test_one_that_needs_no_download(self, good):
+        assert "installed with pren[offline]" in good("list", "backbones", "tf_efficientnet_lite0").out
+
+
+class TestExtract:
+    def test_once_and_for_all(self, good, mydata, backbone):
+        first = json.loads(good("extract", "mydata", *backbone, "--json").out)
+        assert (first["images"], first["extracted"], first["problems"]) == (12, 12, [])
+        assert first["facts"]["backbone"] == TINY
+        assert json.loads(good("extract", "mydata", *backbone, "--json").out)["extracted"] == 0
+        assert "12 images, 0 of them extracted now" in good("extract", "mydata", *backbone).out
+
+    def test_any_folder_with_images(self, good, mydata, backbone):
+        shutil.copytree(mydata / "unlabelled", "pictures")
+        result = json.loads(good("extract", "pictures", *backbone, "--out", "elsewhere", "--json").out)
+        assert result["images"] == 6
+        assert Path(result["folder"]).parent == Path("elsewhere")
+
+    def test_bad_files_are_named_at_the_end(self, good, mydata, backbone):
+        (mydata / "unlabelled" / "bad[red].jpg").write_bytes(b"no image")
+        (mydata / "unlabelled" / "empty.png").touch()
+        out = good("extract", "mydata", *backbone).out
+        assert "14 images, 12 of them extracted now" in out
+        assert "2 files cannot be read" in out
+        assert "bad[red].jpg cannot be read as an image" in out
+        assert "the file is empty" in out
+
+    def test_strict(self, bad, mydata, backbone):
+        (mydata / "unlabelled" / "bad.jpg").write_bytes(b"no image")
+        assert "bad.jpg cannot be read as an image" in bad("extract", "mydata", *backbone, "--strict")
+
+    def test_data_without_photographs(self, bad, backbone):
+        assert "numbers has no photographs" in bad("extract", "numbers", *backbone)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("--backbone", "resnet43"), "There is no backbone 'resnet43'. Did you mean"),
+            (("--backbone", "small-cnn"), "small-cnn has no trained weights to freeze"),
+            (("--backbone", TINY, "--weights", "nowhere.pth"), "There is no file nowhere.pth"),
+        ],
+    )
+    def test_backbones_that_cannot_be_had(self, bad, mydata, arguments, message):
+        assert message in bad("extract", "mydata", *arguments)
+
+
+class TestFit:
+    def test_frozen_from_photographs_to_labels(self, good, mydata, backbone, monkeypatch):
+        good("extract", "mydata", *backbone)
+        monkeypatch.setattr(extraction.FrozenBackbone, "__call__", None)  # everything is in the cache
+        good("fit", "mydata", *backbone, "--frozen", *QUICK, "--out", "run")
+        assert {row["file"] for row in rows("run/predictions.csv")} == {
+            path.relative_to(mydata / "unlabelled").as_posix() for path in (mydata / "unlabelled").rglob("*.png")
+        }
+        assert "Top-1" in good("evaluate", "run").out
+        good("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
+        predicted = {row["input"]: row["class_1"] for row in rows("labels.csv")}
+        assert predicted == {row["file"]: row["class"] for row in rows("run/predictions.csv")}
+
+    def test_what_is_not_in_the_cache_is_extracted(self, good, mydata, backbone, cache):
+        good("fit", "mydata", *backbone, "--frozen", *QUICK, "--cache", "here", "--out", "run")
+        assert list(Path("here").iterdir())
+        assert not cache.exists()
+
+    def test_every_method_takes_features(self, good, mydata, backbone):
+        good("fit", "mydata", *backbone, "--frozen", "--method", "eszsl", "--out", "run")
+        good("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
+        assert len(rows("labels.csv")) == 6
+
+    def test_weights_that_have_changed_are_not_taken_for_the_same(self, good, bad, mydata, backbone):
+        good("fit", "mydata", *backbone, "--frozen", "--method", "eszsl", "--out", "run")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(8)
+            save_file(import_timm().create_model(TINY).state_dict(), "tiny.safetensors")
+        message = bad("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
+        assert "not those that the model was trained with" in message
+
+    def test_end_to_end(self, good, mydata, backbone):
+        good("fit", "mydata", *backbone, *QUICK, "--set=augmentation=flip-crop", "--set=pieces=2", "--out", "run")
+        Path("tiny.safetensors").unlink()  # the model has weights of its own
+        good("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
+        predicted = {row["input"]: row["class_1"] for row in rows("labels.csv")}
+        assert predicted == {row["file"]: row["class"] for row in rows("run/predictions.csv")}
+
+    def test_a_bad_photograph_costs_no_other(self, good, mydata, backbone):
+        (mydata / "unlabelled" / "bad.jpg").write_bytes(b"no image")
+        for kind in ([], ["--frozen"]):
+            result = good("fit", "mydata", *backbone, *kind, *QUICK, "--out", f"run{len(kind)}")
+            assert "1 of 13 image files cannot be read and are left out" in result.err
+            assert len(rows(f"run{len(kind)}/predictions.csv")) == 6
+
+    def test_features_and_a_backbone_exclude_each_other(self, bad, backbone):
+        message = bad("fit", "cub", "--root", ".", "--features", "res101.mat", *backbone)
+        assert "--features for features: leave one out" in message
+
+    def test_features_need_no_backbone(self, bad, data, backbone):
+        assert "these data are no image files" in bad("fit", data(), *backbone, "--frozen", *QUICK)
