@@ -210,7 +210,7 @@ def test_label_indices_stand_alone():
 
 def test_a_problem_has_no_place_for_the_answers():
     fields = {field.name for field in dataclasses.fields(Problem)}
-    assert fields == set("train labels pool classes setting backbone source".split())
+    assert fields == set("train labels pool classes setting backbone extractor source".split())
     parameters = set(inspect.signature(Problem.from_arrays).parameters)
     assert parameters == set("features labels signatures pool class_names setting normalise backbone source".split())
 

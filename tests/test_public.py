@@ -19,6 +19,8 @@ NAMES = {
     "__version__",
     "create",
     "evaluate",
+    "freeze",
+    "list_backbones",
     "list_datasets",
     "list_methods",
     "load",

@@ -21,6 +21,7 @@ from pren.errors import PrenError
 WRITING = ".writing-"  # how the names of unfinished files and folders begin
 BLOCK = 1 << 20
 SAFETENSORS_NAMES = {
+    "torch.complex64": "C64",
     "torch.float64": "F64",
     "torch.float32": "F32",
     "torch.float16": "F16",

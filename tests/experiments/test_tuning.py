@@ -73,8 +73,8 @@ class TestWhatIsSeen:
 
 class TestSearchSpace:
     def test_what_is_given_is_not_chosen(self, config):
-        assert set(search_space(config())) == {"feature_reg", "signature_reg"}
-        assert set(search_space(config(params={"feature_reg": 2.0}))) == {"signature_reg"}
+        assert set(search_space(config())) == {"feature_reg", "signature_reg", "features"}
+        assert set(search_space(config(params={"feature_reg": 2.0, "features": "l2"}))) == {"signature_reg"}
 
     def test_what_makes_a_method_is_not_chosen(self, config):
         assert not {"heads", "projection", "subsets"} & set(search_space(config("progressive")))
@@ -85,7 +85,7 @@ class TestSearchSpace:
 
     def test_nothing_left(self, config, tmp_path):
         with pytest.raises(PrenError, match="no parameter left"):
-            tune(config(params={"feature_reg": 1.0, "signature_reg": 1.0}), tmp_path / "out")
+            tune(config(params={"feature_reg": 1.0, "signature_reg": 1.0, "features": "raw"}), tmp_path / "out")
 
 
 class TestTune:
@@ -93,7 +93,7 @@ class TestTune:
         wanted = config()
         tuned = tune(wanted, tmp_path / "out", trials=6)
         trials = study(tmp_path / "out")["trials"]
-        assert trials[0]["params"] == {"feature_reg": 1.0, "signature_reg": 1.0}
+        assert trials[0]["params"] == {"feature_reg": 1.0, "signature_reg": 1.0, "features": "raw"}
         best = max(trials, key=lambda trial: trial["value"])
         assert tuned.value == best["value"] == fmean(best["folds"])
         written = parse_config(read_yaml(tmp_path / "out" / "config.yaml"), "")
@@ -205,7 +205,7 @@ class TestGamma:
         assert study(tmp_path / "out")["trials"][0]["gamma"] is None
 
     def test_a_method_with_nothing_else_to_choose_gets_one_trial(self, config, tmp_path):
-        fixed = {"feature_reg": 1.0, "signature_reg": 1.0}
+        fixed = {"feature_reg": 1.0, "signature_reg": 1.0, "features": "raw"}
         tuned = tune(config(setting="gzsl", params=fixed), tmp_path / "out", trials=9)
         assert tuned.trials == 1
         assert tuned.config.params["gamma"] != 0.0

@@ -38,7 +38,7 @@ def test_for_machines(good, data):
     result = json.loads(good("tune", "eszsl", data(), "--trials", "2", "--json").out)
     assert result["config"] == "tuning/data-eszsl/config.yaml"
     assert result["figure"] == "top1"
-    assert set(result["params"]) == {"feature_reg", "signature_reg", "gamma"}
+    assert set(result["params"]) == {"feature_reg", "signature_reg", "features", "gamma"}
     assert (result["trials"], result["failed"], len(result["folds"])) == (2, 0, 2)
 
 
@@ -89,7 +89,10 @@ def test_killed_and_continued(good, data):
         (["eszsl", "nothing"], "There is no data set 'nothing'"),
         (["eszsl", "data.npz", "--set", "regg=1"], "Unknown parameter 'regg'"),
         (["eszsl", "data.npz", "--option", "fold=1"], "leave the option fold out"),
-        (["eszsl", "data.npz", "--set", "feature_reg=1", "--set", "signature_reg=1"], "no parameter left to choose"),
+        (
+            ["eszsl", "data.npz", "--set=feature_reg=1", "--set=signature_reg=1", "--set=features=raw"],
+            "no parameter left to choose",
+        ),
         (["eszsl", "data.npz", "--setting", "other"], "setting"),
     ],
 )

@@ -31,7 +31,7 @@ SETTINGS = pytest.mark.parametrize("setting", ["zsl", "gzsl"])
 # What a method needs beyond its quick parameters if it is to learn anything.
 PATIENT = {
     name: {"initial_batches": 200, "hidden": (32,), "lr": 1e-2} for name in METHODS if METHODS[name].method is PrEN
-}
+} | {"qfsl": {"epochs": 60, "lr": 1e-2}}
 
 
 @pytest.fixture(params=METHODS)

@@ -41,7 +41,7 @@ class TestValidate:
         [
             (PrEN, {"haeds": 3}, r"Unknown parameter 'haeds'\. Did you mean .*heads"),
             (PrEN, {"hiden": [3]}, r"Unknown parameter 'hiden'\. Did you mean hidden"),
-            (PrEN, {"zzzzzz": 3}, r"Unknown parameter 'zzzzzz'\. Known are backbone, "),
+            (PrEN, {"zzzzzz": 3}, r"Unknown parameter 'zzzzzz'\. Known are augmentation, "),
             (
                 ESZSL,
                 {"heads": 3},

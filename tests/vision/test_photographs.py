@@ -175,6 +175,6 @@ def test_a_record_that_says_nothing(problem, fabric, record):
 def test_bad_photographs_are_refused_where_all_must_be_readable(problem, frozen, fabric, tmp_path):
     record = frozen(problem)[0].extractor
     spoil(problem, tmp_path, (), (2,))
-    files = ImageFiles(tmp_path / "pool", [problem.pool.path(place).name for place in range(5)], plain((3, 8, 8)))
+    files = ImageFiles(tmp_path / "pool", [problem.pool._path(place).name for place in range(5)], plain((3, 8, 8)))
     with pytest.raises(PrenError, match="cannot be read as an image"):
         features_for(record, files, fabric, cache=tmp_path / "cache")

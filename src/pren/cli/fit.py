@@ -91,7 +91,7 @@ def fit(
     command = shlex.join(["pren", *sys.argv[1:]])
     title = f"{get_entry(wanted.method).title} on {wanted.data}"
     with (
-        rounds(title, wanted.params.get("rounds", 0), quiet) as on_round,
+        rounds(title, wanted.params.get("rounds") or wanted.params.get("epochs", 0), quiet) as on_round,
         extraction(quiet) as on_extract,
         resumable(folder, quiet),
     ):

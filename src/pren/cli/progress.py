@@ -49,10 +49,14 @@ def rounds(title: str, total: int, quiet: bool = False) -> Iterator[OnRound | No
     with _bar(title, "training") as (console, update):
 
         def show(done: Round, method: Method) -> None:
-            what = (
-                f"{len(done.pseudo):5d} pseudo-labels, {done.changed:4d} new" if done.number else "labelled images only"
-            )
-            console.print(f"  round {done.number:2d}/{total}   loss {done.loss:8.3f}   {what}")
+            if "rounds" not in method.get_params():
+                line = f"epoch {done.number + 1:2d}/{total}   loss {done.loss:8.3f}"
+            elif done.number:
+                said = f"{len(done.pseudo):5d} pseudo-labels, {done.changed:4d} new"
+                line = f"round {done.number:2d}/{total}   loss {done.loss:8.3f}   {said}"
+            else:
+                line = f"round {done.number:2d}/{total}   loss {done.loss:8.3f}   labelled images only"
+            console.print(f"  {line}")
             update(done.number + 1, total + 1)
 
         yield show

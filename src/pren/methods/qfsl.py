@@ -132,7 +132,7 @@ class QFSL(Method):
         for epoch in range(done + 1, self.epochs + 1):
             loss = self._epoch(fabric, adam, train, labels, pool, epoch)
             self._done, self._adam_state = epoch, adam.state_dict()["state"]
-            yield Round(epoch, loss, PseudoLabels.none(), 0)
+            yield Round(epoch - 1, loss, PseudoLabels.none(), 0)
 
     def _epoch(
         self, fabric: Fabric, adam: torch.optim.Adam, train: Inputs, labels: Tensor, pool: Inputs, epoch: int

@@ -119,6 +119,8 @@ def load_model(folder: str | Path) -> Method:
         method.extractor_ = facts.extractor
         learned = {key.removeprefix("model."): value for key, value in tensors.items()}
         method._restore(learned, facts.learned)
+        if unknown := learned.keys() - method._state()[0].keys():
+            raise ValueError(f"it holds tensors that have no place in it: {', '.join(sorted(unknown))}")
     except (PrenError, ValueError, LookupError, TypeError, ArithmeticError, MemoryError, RuntimeError) as error:
         raise PrenError(f"{path} is damaged or was not written by this version of pren: {error}") from error
     return method
