@@ -136,6 +136,16 @@ class TestFit:
         predicted = {row["input"]: row["class_1"] for row in rows("labels.csv")}
         assert predicted == {row["file"]: row["class"] for row in rows("run/predictions.csv")}
 
+    def test_a_rival_end_to_end(self, good, mydata, backbone):
+        quick = ("--set=epochs=1", "--set=batch_size=4")
+        good("fit", "mydata", *backbone, "--method", "qfsl", *quick, "--out", "run")
+        good("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
+        predicted = {row["input"]: row["class_1"] for row in rows("labels.csv")}
+        assert predicted == {row["file"]: row["class"] for row in rows("run/predictions.csv")}
+
+    def test_a_method_that_trains_no_backbone(self, bad, mydata, backbone):
+        assert "ESZSL does not train a backbone: add --frozen" in bad("fit", "mydata", *backbone, "--method", "eszsl")
+
     def test_a_bad_photograph_costs_no_other(self, good, mydata, backbone):
         (mydata / "unlabelled" / "bad.jpg").write_bytes(b"no image")
         for kind in ([], ["--frozen"]):

@@ -81,6 +81,8 @@ def fit(
         params |= vision
 
     def read_config() -> RunConfig:
+        if vision and not frozen and not resume:
+            _check_trains_a_backbone(method or "pren")
         base = RunFolder.open(out).config().model_dump() if resume and out is not None else None
         return options.build_config(config, given, params, base, data_options).resolved()
 
@@ -121,6 +123,15 @@ def _default_folder(config: RunConfig) -> Path:
     seed = str(config.params.get("seed", 0))
     name = Path(config.data).resolve().stem  # also of "."
     return Path("runs") / "-".join([name, *split, *setting, *backbone, *chosen, config.method, seed])
+
+
+def _check_trains_a_backbone(method: str) -> None:
+    from pren.methods.end_to_end import EndToEnd
+    from pren.methods.registry import get_entry
+
+    entry = get_entry(method)
+    if not issubclass(entry.method, EndToEnd):
+        raise PrenError(f"{entry.title} does not train a backbone: add --frozen to give it the features of one.")
 
 
 def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -30,7 +29,7 @@ from pren.core.pseudo import PseudoLabels, per_class
 from pren.core.voting import GzslRule
 from pren.errors import PrenError
 from pren.inputs import ArrayInputs, Inputs
-from pren.methods.base import Method
+from pren.methods.end_to_end import EndToEnd
 from pren.methods.params import NotNegative, Positive, Rate, Seed
 from pren.methods.pren_state import check_ensemble, read_training_state, training_state
 from pren.methods.space import Choice, Real, Space, Whole
@@ -38,9 +37,8 @@ from pren.problem import Problem
 from pren.processes import over_chunks, share_weights, single_process
 from pren.seeds import stream
 from pren.vision.augmentation import Augmentation, augment
-from pren.vision.backbones import DEFAULT, check_takes, create_backbone, give_weights, preprocessing_of
-from pren.vision.images import ImageFiles
-from pren.vision.preprocessing import Geometry, Preprocessing
+from pren.vision.backbones import check_takes, create_backbone, give_weights
+from pren.vision.preprocessing import Geometry
 from pren.vision.timm_backbone import Precision
 
 
@@ -49,7 +47,7 @@ def _null_is_a_name(value: Any) -> Any:
     return "null" if value is None else value
 
 
-class PrEN(Method):
+class PrEN(EndToEnd):
     """K heads with different projections of the signatures vote; the best-agreed images become pseudo-labels.
 
     The defaults are the paper's, but for `gzsl_rule`: the printed rule leaves the unseen classes nothing. Its two
@@ -207,17 +205,6 @@ class PrEN(Method):
             self._adam_state = whole_state(fabric, network, optimizer) if apart else optimizer.state_dict()["state"]
             yield Round(done.number, done.loss, self._named(done.pseudo), done.changed)
 
-    def _prepared(self, problem: Problem) -> Problem:
-        """The problem with its image files, if it has any, as the backbone wants them."""
-        train, pool = problem.train, problem.pool
-        self.backbone_, self.preprocessing_ = self.backbone or problem.backbone, None
-        if isinstance(train, ImageFiles) and isinstance(pool, ImageFiles):
-            self.backbone_ = self.backbone_ or DEFAULT
-            self.preprocessing_ = preprocessing_of(self.backbone_, self.weights, self.geometry)
-            train, pool = train.prepared(self.preprocessing_), pool.prepared(self.preprocessing_)
-            self.sample_shape_ = train.sample_shape
-        return replace(problem, train=train, pool=pool)
-
     def check_processes(self, processes: int) -> None:
         """Every process takes part in every batch."""
         if processes > self.batch_size:
@@ -250,22 +237,11 @@ class PrEN(Method):
         return by_name[:, np.argsort(self._order())]
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        preprocessing = None if self.preprocessing_ is None else self.preprocessing_.model_dump(mode="json")
-        return self.network_.state_dict(), {"backbone": self.backbone_, "preprocessing": preprocessing}
+        return self.network_.state_dict(), self._backbone_facts()
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        backbone, known = facts["backbone"], facts.get("preprocessing")
-        if not (backbone is None or isinstance(backbone, str)):
-            raise ValueError("the backbone has no name")
         check_ensemble(tensors, self.hidden, self.sample_shape_, torch.from_numpy(self.classes_.unseen[self._order()]))
-        self.backbone_ = backbone
-        self.preprocessing_ = None if known is None else Preprocessing.model_validate(known)
-        if self.preprocessing_ is not None and self.preprocessing_.sample_shape != self.sample_shape_:
-            raise ValueError("image files would be brought to another shape than the inputs have")
-        with torch.device("meta"):  # without memory: a file may name any network there is
-            empty = create_backbone(backbone, self.sample_shape_, self.seed)[0].state_dict()
-        if any(tensors[f"backbone.{name}"].shape != value.shape for name, value in empty.items()):
-            raise ValueError(f"the weights are not those of a {backbone}")
+        self._restore_backbone(tensors, facts)
         vectors, subsets = tensors["ensemble.embeddings"], tensors["ensemble.subsets"]
         network = self._build(LabelEmbeddings(vectors.double().numpy(), subsets.numpy()))
         for name, empty in network.state_dict().items():

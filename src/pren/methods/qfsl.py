@@ -16,12 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pren.core.division import State
-from pren.core.progressive import Round
+from pren.core.progressive import Round, images_at_once
 from pren.core.pseudo import PseudoLabels
-from pren.core.voting import CHUNK_IMAGES
 from pren.errors import PrenError
 from pren.inputs import ArrayInputs, Inputs
-from pren.methods.base import Method
+from pren.methods.end_to_end import EndToEnd
 from pren.methods.features import Matrix, Scaler, Scaling
 from pren.methods.params import MOST, NotNegative, Positive, Rate, Seed
 from pren.methods.saved import load_weights
@@ -30,10 +29,11 @@ from pren.methods.training import adam_tensors, checked_mean, linear, mixed_batc
 from pren.problem import Problem
 from pren.processes import over_chunks, single_process
 from pren.seeds import stream
-from pren.vision.backbones import create_backbone
+from pren.vision.backbones import check_takes, create_backbone, give_weights
+from pren.vision.preprocessing import Geometry
 
 
-class QFSL(Method):
+class QFSL(EndToEnd):
     """p(c|x) = softmax_c(s W θ(x) · a_c) over all classes; loss -log p_y(x) + λ [-log Σ_{c∈U} p_c(x)] + η ‖W‖².
 
     θ is the backbone (the identity where inputs are features), W the embedding, a_c the signatures at unit length,
@@ -62,7 +62,9 @@ class QFSL(Method):
         backbone_lr: The backbone's own, None for `lr`.
         weight_decay: η, on all weights.
         gamma: GZSL: taken off the scores (log-probabilities) of seen classes.
-        backbone: Which network the images go through; None takes the problem's own.
+        backbone: Which network the images go through; None takes the problem's own, or ResNet-34 for image files.
+        weights: What it starts from: None for trained weights, the path of a file, or "random".
+        geometry: How image files are brought to its size: the "whole" image, or as "timm" does.
         seed: For initial weights and batches.
 
     Attributes:
@@ -94,6 +96,8 @@ class QFSL(Method):
         weight_decay: Annotated[float, Field(ge=0)] = 5e-4,
         gamma: float = 0.0,
         backbone: str | None = None,
+        weights: str | None = None,
+        geometry: Geometry = "whole",
         seed: Seed = 0,
     ) -> None:
         self.features = features
@@ -108,6 +112,8 @@ class QFSL(Method):
         self.weight_decay = weight_decay
         self.gamma = gamma
         self.backbone = backbone
+        self.weights = weights
+        self.geometry = geometry
         self.seed = seed
 
     def fit_rounds(
@@ -115,12 +121,14 @@ class QFSL(Method):
     ) -> Iterator[Round]:
         """Train epoch by epoch; see `Method.fit_rounds`."""
         self._begin(problem, fresh=state is None)
+        problem = self._prepared(problem)
         fabric = fabric or single_process()
         self.check_processes(fabric.world_size)
         if state is None:
-            self.backbone_ = self.backbone or problem.backbone
             self.scaler_ = Scaler.fit(self.features, problem.train) if len(self.sample_shape_) == 1 else None
             self.network_ = self._build()
+            give_weights(self.network_.backbone, self.backbone_, self.weights)
+            check_takes(self.network_.backbone, self.backbone_, self.sample_shape_)
         network = self.network_.to(fabric.device)
         adam = self._adam(network)
         done = 0
@@ -175,23 +183,20 @@ class QFSL(Method):
             logits: Tensor = network(chunk)
             return logits.double().log_softmax(dim=-1)
 
-        by_name = over_chunks(fabric, self._scaled(inputs), CHUNK_IMAGES, log_probabilities)
+        by_name = over_chunks(fabric, self._scaled(inputs), images_at_once(inputs), log_probabilities)
         return self._calibrated(by_name[:, np.argsort(self._order())])
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         scaler = self.scaler_.state() if self.scaler_ is not None else {}
-        return {**self.network_.state_dict(), **scaler}, {"backbone": self.backbone_}
+        return {**self.network_.state_dict(), **scaler}, self._backbone_facts()
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        backbone = facts["backbone"]
-        if not (backbone is None or isinstance(backbone, str)):
-            raise ValueError("the backbone has no name")
         # Before anything is built: numbers in the facts must not make us ask for more memory than the file itself is.
         if max(self.sample_shape_[0], *self.hidden, 0) > max(tensor.numel() for tensor in tensors.values()):
             raise ValueError("inputs or hidden layers are not those of the weights")
         flat = len(self.sample_shape_) == 1
         self.scaler_ = Scaler.restore(self.features, tensors, self.sample_shape_[0]) if flat else None
-        self.backbone_ = backbone
+        self._restore_backbone(tensors, facts)
         network = self._build()
         classes = {name: value.clone() for name, value in network.named_buffers(recurse=False)}
         load_weights(network, {name: value for name, value in tensors.items() if not name.startswith("scaler.")})
