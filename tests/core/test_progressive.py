@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from pren.core import progressive
 from pren.core.ensemble import Network
 from pren.core.progressive import Schedule, batches, images_at_once, predict, progressive_training, pseudo_labels
 from pren.core.pseudo import PseudoLabels, select
@@ -521,3 +522,35 @@ def test_pren_fills_in_the_schedule(make_problem, setting):
         gamma=0.3,
         seed=9,
     )
+
+
+def test_only_what_has_vanished_is_forgotten():
+    weight = nn.Parameter(torch.zeros(6))
+    optimizer = torch.optim.Adam([weight])
+    weight.grad = torch.ones(6)
+    optimizer.step()
+    values = torch.tensor([1e-40, -1e-31, 1e-29, -1e-29, 0.0, -3.0])
+    optimizer.state[weight]["exp_avg"].copy_(values)
+    squares = optimizer.state[weight]["exp_avg_sq"].clone()
+    progressive.forget_traces(optimizer)
+    assert optimizer.state[weight]["exp_avg"].tolist() == [float(v) if abs(v) > 1e-30 else 0.0 for v in values]
+    assert optimizer.state[weight]["exp_avg_sq"].equal(squares)
+
+
+def test_forgetting_changes_no_weight(make_problem, monkeypatch):
+    """A head with dead units, trained until their averages would be denormal numbers."""
+    settings = {**TINY, "initial_batches": 1000, "rounds": 0, "lr": 0.02, "hidden": (16,)}
+    with_forgetting = PrEN(**settings).fit(make_problem())
+    monkeypatch.setattr(progressive, "forget_traces", lambda optimizer: None)
+    without = PrEN(**settings).fit(make_problem())
+
+    def denormal(model):
+        averages = torch.cat(
+            [v.flatten().abs() for e in model._adam_state.values() for k, v in e.items() if k == "exp_avg"]
+        )
+        return bool(((averages > 0) & (averages < torch.finfo(torch.float32).tiny)).any())
+
+    assert denormal(without)  # or the test would show nothing
+    assert not denormal(with_forgetting)
+    for ours, theirs in zip(with_forgetting.network_.parameters(), without.network_.parameters(), strict=True):
+        assert ours.equal(theirs)
