@@ -64,7 +64,10 @@ def create_backbone(
         _check_name(name)
     if len(sample_shape) == 1:
         if name is not None:
-            raise PrenError(f"Backbone {name!r} takes images, but the inputs are features {sample_shape}: choose None.")
+            raise PrenError(
+                f"Backbone {name!r} takes images, but the inputs are features {sample_shape}: leave it out (None), or load "
+                "photographs (of a benchmark with images=True)."
+            )
         return nn.Identity(), sample_shape[0]
     if len(sample_shape) != 3:
         raise PrenError(f"Inputs must be features (D,) or images (C, H, W), but have shape {sample_shape}.")
