@@ -10,7 +10,7 @@ import typer
 
 from pren.cli import options
 from pren.cli.launch import Processes, is_worker, join, run_workers, started_by_torchrun
-from pren.cli.options import Json
+from pren.cli.options import DataOptions, Json, Root
 from pren.cli.output import print_json, safe, show_log, stdout
 from pren.cli.progress import extraction
 from pren.cli.vision import BackboneName, GeometryName, WeightsFile, chosen, wants_images
@@ -24,12 +24,8 @@ def extract(
     backbone: BackboneName = None,
     weights: WeightsFile = None,
     geometry: GeometryName = None,
-    root: Annotated[
-        str | None, typer.Option(help="The folder of a data set that is not embedded; $PREN_DATA by default.")
-    ] = None,
-    data_assignments: Annotated[
-        list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="Any option of the data set; repeatable.")
-    ] = None,
+    root: Root = None,
+    data_assignments: DataOptions = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where to keep them; $PREN_CACHE or ~/.cache/pren by default.")
     ] = None,

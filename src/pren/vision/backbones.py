@@ -65,8 +65,8 @@ def create_backbone(
     if len(sample_shape) == 1:
         if name is not None:
             raise PrenError(
-                f"Backbone {name!r} takes images, but the inputs are features {sample_shape}: leave it out (None), or load "
-                "photographs (of a benchmark with images=True)."
+                f"Backbone {name!r} takes images, but the inputs are features {sample_shape}: leave it out (None), or "
+                "load photographs (of a benchmark with images=True)."
             )
         return nn.Identity(), sample_shape[0]
     if len(sample_shape) != 3:
