@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from pren.runs.folder import RunFolder
 from tests.several.test_team import free_port
@@ -219,3 +220,23 @@ class TestRefused:
         assert (code, out) == (2, "")
         assert err.count("Error: eszsl is fitted by one process: leave --devices and --nodes out.") == 1
         assert not (folder / "run").exists()
+
+
+def test_extraction_is_shared_out(start, folder):
+    """Every image is extracted once, by one process or the other, and one of them speaks; so with what goes wrong."""
+    for number in range(6):
+        pixels = np.random.default_rng(number).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+        (folder / "pictures").mkdir(exist_ok=True)
+        Image.fromarray(pixels).save(folder / "pictures" / f"{number}.png")
+    (folder / "pictures" / "bad.png").write_bytes(b"no picture")
+    command = ("extract", "pictures", "--backbone", "test_resnet", "--out", "cache", "--devices", "2", "--json")
+    done = start(*command, "--weights", "random")
+    out, err = done.communicate(timeout=120)
+    assert done.returncode == 0, err
+    result = json.loads(out)
+    assert (result["images"], result["extracted"]) == (7, 6)
+    assert len(result["problems"]) == 1
+    failed = start(*command, "--weights", "nowhere.pth")
+    out, err = failed.communicate(timeout=120)
+    assert failed.returncode == 2
+    assert err.count("There is no file nowhere.pth") == 1

@@ -44,16 +44,18 @@ def extract(
     if processes.several and not is_worker() and not started_by_torchrun():
         raise typer.Exit(run_workers(processes))
 
+    from pren.processes import together
     from pren.vision.cache import FeatureCache, cache_folder
     from pren.vision.extraction import WORKERS, Extractor, FrozenBackbone
     from pren.vision.extraction import extract as extract_files
 
-    if wants_images(data, data_options):
-        data_options["images"] = True
-    parts = _files(data, root, data_options)
-    frozen = FrozenBackbone.load(Extractor.model_validate(chosen(backbone, weights, geometry)))
-    cache = FeatureCache(cache_folder(out), frozen.facts, frozen.width)
     fabric = join(processes, accelerator.value)
+    with together(fabric):
+        if wants_images(data, data_options):
+            data_options["images"] = True
+        parts = _files(data, root, data_options)
+        frozen = FrozenBackbone.load(Extractor.model_validate(chosen(backbone, weights, geometry)))
+        cache = FeatureCache(cache_folder(out), frozen.facts, frozen.width)
     started, fresh = time.perf_counter(), 0
     problems: list[str] = []
     with extraction(not fabric.is_global_zero) as on_progress:
