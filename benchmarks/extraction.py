@@ -26,7 +26,7 @@ from benchmarks.tables import Table
 from benchmarks.timing import Settings
 from pren.processes import single_process
 from pren.vision.cache import FeatureCache
-from pren.vision.extraction import BATCH, WORKERS, Extractor, FrozenBackbone, extract
+from pren.vision.extraction import BATCH_ON_CPU, WORKERS, Extractor, FrozenBackbone, extract
 from pren.vision.images import ImageFiles, list_images
 
 MB = 1e6
@@ -35,7 +35,7 @@ BACKBONE = "tf_efficientnet_lite0"
 
 def run(settings: Settings) -> list[Table]:
     """Two tables."""
-    backbone, counts, turns, in_a_turn = BACKBONE, (1000, 11_788), 5, 10 * BATCH
+    backbone, counts, turns, in_a_turn = BACKBONE, (1000, 11_788), 5, 640
     if settings.quick:
         backbone, counts, turns, in_a_turn = "test_efficientnet", (3, 6), 1, 4
     rate = Table(
@@ -85,7 +85,7 @@ def _measure(folder: Path, count: int, turns: int, backbone: str) -> dict[str, f
     frozen = FrozenBackbone.load(Extractor(backbone=backbone, weights="random"))
     fabric = single_process("cpu")
     pictures = files.prepared(frozen.preprocessing)
-    batch = torch.from_numpy(np.stack([pictures.levels(place) for place in range(min(BATCH, count))]))
+    batch = torch.from_numpy(np.stack([pictures.levels(place) for place in range(min(BATCH_ON_CPU, count))]))
     rates: list[float] = []
     bare: list[float] = []
     watch = _Watch()

@@ -428,12 +428,19 @@ def test_chance_is_the_same_after_resuming(fabric, make_network, stop):
         assert_same_bits(ours, theirs)
 
 
-@pytest.mark.parametrize(("shape", "most"), [((4,), 256), ((3, 224, 224), 66), ((3, 5000, 5000), 1)])
-def test_how_many_images_go_through_a_backbone_at_once(shape, most):
+@pytest.mark.parametrize(
+    ("shape", "device", "most"),
+    [((4,), "cpu", 256), ((3, 224, 224), "cpu", 8), ((3, 224, 224), "cuda", 66), ((3, 5000, 5000), "cuda", 1)],
+)
+def test_how_many_images_go_through_a_backbone_at_once(shape, device, most):
     class Large:
         sample_shape = shape
 
-    assert images_at_once(Large()) == most
+    class Somewhere:
+        pass
+
+    Somewhere.device = torch.device(device)
+    assert images_at_once(Large(), Somewhere()) == most
 
 
 # --- with a backbone, through PrEN

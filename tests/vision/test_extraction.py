@@ -30,7 +30,7 @@ def seen(tiny, monkeypatch):
     """How many images have gone through the network, batch by batch."""
     counts: list[int] = []
     hook = tiny.network.register_forward_hook(lambda module, images, features: counts.append(len(features)))
-    monkeypatch.setattr(extraction, "BATCH", 4)
+    monkeypatch.setattr(extraction, "BATCH_ON_CPU", 4)
     yield counts
     hook.remove()
 
@@ -152,7 +152,7 @@ from pren.processes import single_process
 from pren.vision import extraction
 from pren.vision.cache import FeatureCache
 from pren.vision.images import ImageFolder
-extraction.BATCH = 4
+extraction.BATCH_ON_CPU = 4
 frozen = extraction.FrozenBackbone.load(extraction.Extractor(backbone="test_resnet", weights=sys.argv[1]))
 cache = FeatureCache(sys.argv[3], frozen.facts, frozen.width)
 def stop(done, fresh, total):

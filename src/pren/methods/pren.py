@@ -283,4 +283,4 @@ class PrEN(EndToEnd):
 def _extract(fabric: Fabric, backbone: nn.Module, inputs: Inputs) -> Inputs:
     """Features (N, d) of all images."""
     backbone.eval()
-    return ArrayInputs(over_chunks(fabric, inputs, images_at_once(inputs), backbone))
+    return ArrayInputs(over_chunks(fabric, inputs, images_at_once(inputs, fabric), backbone))

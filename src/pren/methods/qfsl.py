@@ -183,7 +183,7 @@ class QFSL(EndToEnd):
             logits: Tensor = network(chunk)
             return logits.double().log_softmax(dim=-1)
 
-        by_name = over_chunks(fabric, self._scaled(inputs), images_at_once(inputs), log_probabilities)
+        by_name = over_chunks(fabric, self._scaled(inputs), images_at_once(inputs, fabric), log_probabilities)
         return self._calibrated(by_name[:, np.argsort(self._order())])
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -27,6 +27,8 @@ from pren.vision.timm_backbone import TimmBackbone
 from pren.vision.weights import absolute_weights, weights_digest
 
 BATCH = 64
+# On a CPU, memory for large activations is handed out page by page and anew each time: twice as slow as for few images.
+BATCH_ON_CPU = 8
 WORKERS = max(1, min(8, (os.cpu_count() or 1) // 2))  # decoding takes a small share of the time on a CPU
 VERSION = 1  # of what happens between a file and its features; another one means another cache
 OnProgress = Callable[[int, int, int], None]  # files done, of them extracted anew, files in all
@@ -167,7 +169,8 @@ def _extract(
     keys: list[bytes | None] = []
     problems: list[tuple[int, str]] = []
     fresh = 0
-    for batch in _batches(files.prepared(frozen.preprocessing), places, set(known), workers):
+    size = BATCH_ON_CPU if fabric.device.type == "cpu" else BATCH
+    for batch in _batches(files.prepared(frozen.preprocessing), places, set(known), size, workers):
         anew = [key for key in batch.decoded if key not in known]
         if anew:
             places_anew = [batch.decoded.index(key) for key in anew]  # not those that an earlier batch had
@@ -199,9 +202,9 @@ class _Batch:
 class _Files(Dataset[_Batch]):
     """Files in batches, read and decoded by whichever process asks."""
 
-    def __init__(self, files: ImageFiles, places: NDArray[np.int64], known: set[bytes]) -> None:
+    def __init__(self, files: ImageFiles, places: NDArray[np.int64], known: set[bytes], size: int) -> None:
         self._files = files
-        self._pieces = [places[start : start + BATCH] for start in range(0, len(places), BATCH)]
+        self._pieces = [places[start : start + size] for start in range(0, len(places), size)]
         self._known = known
 
     def __len__(self) -> int:
@@ -228,7 +231,9 @@ class _Files(Dataset[_Batch]):
         return key
 
 
-def _batches(files: ImageFiles, places: NDArray[np.int64], known: set[bytes], workers: int) -> Iterator[_Batch]:
+def _batches(
+    files: ImageFiles, places: NDArray[np.int64], known: set[bytes], size: int, workers: int
+) -> Iterator[_Batch]:
     # A generator of its own: workers are seeded from it, though they need no chance, and not from torch's global one.
     chance = torch.Generator().manual_seed(0)
-    yield from DataLoader(_Files(files, places, known), batch_size=None, num_workers=workers, generator=chance)
+    yield from DataLoader(_Files(files, places, known, size), batch_size=None, num_workers=workers, generator=chance)
