@@ -85,11 +85,15 @@ def extraction(quiet: bool = False) -> Iterator[OnProgress | None]:
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("extracting", total=None, visible=False, rate="")
-        started = said = time.monotonic()
+        started = said = last = time.monotonic()
+        before = 0
 
         def show(done: int, fresh: int, total: int) -> None:
-            nonlocal said
+            nonlocal started, said, last, before
             now = time.monotonic()
+            if done < before:  # other files begin: first the labelled ones, then the pool
+                started = last
+            last, before = now, done
             rate = fresh / max(now - started, 1e-9)
             progress.update(task, completed=done, total=total, visible=fresh > 0, rate=f"{rate:.0f} images/s")
             if not console.is_terminal and now - said > SECONDS_BETWEEN_LINES:
