@@ -29,7 +29,7 @@ CACHE_VARIABLE = "PREN_CACHE"  # the environment variable that says where caches
 FACTS_FILE = "extractor.json"
 ROWS_FILE = "features.rows"
 KEY_BYTES = 32
-BLOCK = 4096  # records that are checked at once
+BLOCK = 1024  # records that are checked at once
 LARGEST = float(np.finfo(np.float16).max)
 
 
@@ -67,9 +67,10 @@ class FeatureCache:
         is given other features than before.
         """
         found: dict[bytes, int] = {}
-        records = self._records()
-        for start in range(0, len(records), BLOCK):
-            block = records[start : start + BLOCK]
+        for start in range(0, len(self._records()), BLOCK):
+            # Not through the mapping: what is read there stays, and memory would grow with the images.
+            offset = start * self._record.itemsize
+            block = np.fromfile(self.folder / ROWS_FILE, self._record, BLOCK, offset=offset)
             keys, sums, features = block["key"].copy(), block["crc"], np.ascontiguousarray(block["features"])
             for place in range(len(block)):
                 key = keys[place].tobytes()
