@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pren.errors import PrenError
 from pren.inputs import Inputs
 from pren.problem import Answers, Problem
-from pren.processes import single_process
+from pren.processes import single_process, together
 from pren.vision.cache import CachedFeatures, FeatureCache, cache_folder
 from pren.vision.decoding import without_warnings
 from pren.vision.extraction import WORKERS, Extracted, Extractor, FrozenBackbone, OnProgress, extract
@@ -87,8 +87,9 @@ def freeze(
     train, pool = _photographs(problem)
     fabric = fabric or single_process()
     extractor = Extractor(backbone=extractor) if isinstance(extractor, str) else extractor
-    frozen = FrozenBackbone.load(extractor)
-    store = FeatureCache(cache_folder(cache), frozen.facts, frozen.width)
+    with together(fabric):  # another machine may lack the weights, or have no room
+        frozen = FrozenBackbone.load(extractor)
+        store = FeatureCache(cache_folder(cache), frozen.facts, frozen.width)
     found = [extract(files, frozen, store, fabric, workers, on_progress=on_progress) for files in (train, pool)]
     features = [_features(store, extracted) for extracted in found]
     record = ExtractorRecord(asked=extractor.anywhere(), facts=frozen.facts)
