@@ -53,6 +53,14 @@ def test_without_failures_there_is_no_note():
     assert "note" not in table_of(ROWS[:2], "zsl")[0]
 
 
+def test_a_dagger_is_explained():
+    assert "†" not in markdown(ROWS, "zsl")
+    daggered = [summarise("birds", "A † S→F", False, [result(0.5)])]
+    assert markdown(daggered, "zsl").count("†") == 2
+    assert latex(daggered, "zsl").count(r"\dag{}") == 2
+    assert r"A \dag{} S$\rightarrow$F" in latex(daggered, "zsl")
+
+
 def test_where_all_fail_nothing_is_best():
     assert not any(map(any, table_of(ROWS[3:], "zsl")[2]))
 

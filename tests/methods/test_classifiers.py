@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from pren.methods.classifiers import crammer_singer, fit_classifiers, one_versus_other, softmax
+from pren.methods.classifiers import (
+    crammer_singer,
+    fit_classifiers,
+    one_versus_other,
+    softmax,
+    weighted_one_versus_other,
+)
 
 
 def slow_softmax(F, y, margins):
@@ -53,6 +59,16 @@ def test_a_loss_and_its_gradient_are_those_of_a_loop(loss, slow, n, C, seed):
     assert np.isclose(value, expected.item())
     slope = torch.autograd.grad(expected, scores)[0] if expected.requires_grad else torch.zeros(n, C)
     assert np.allclose(gradient, slope)
+
+
+def test_an_image_counts_as_often_as_it_weighs():
+    rng = np.random.default_rng(0)
+    F, y, weights = rng.normal(size=(4, 3)), np.array([0, 2, 1, 1]), np.array([1, 3, 0, 2])
+    value, gradient = weighted_one_versus_other(weights.astype(float))(F, y)
+    repeated, slopes = one_versus_other(np.repeat(F, weights, axis=0), np.repeat(y, weights))
+    assert np.isclose(value, repeated * 3 * weights.sum())
+    once = np.stack([slopes[0], slopes[1], np.zeros(3), slopes[4]]) * 3 * weights.sum()
+    assert np.allclose(gradient, weights[:, None] * once)
 
 
 def test_equally_bad_classes_share_the_blame():

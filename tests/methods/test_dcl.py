@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.svm import LinearSVC
 
 from pren.methods.dcl import DCL, diverse
 from pren.problem import Problem
@@ -78,12 +79,26 @@ def test_classifiers_tell_their_classes_apart(model, kinds):
     labels = np.repeat(rows, 6)
     X = 3 * np.eye(8)[labels] + 0.1 * rng.normal(size=(len(labels), 8))
     weights, biases = np.full((8, 8), 7.0), np.full(8, 7.0)
-    dcl._train(weights, biases, X, labels, np.ones(len(labels)), 1)
+    dcl._train(weights, biases, X, labels, np.ones(len(labels)))
     scores = X @ weights[rows].T + biases[rows]
     assert np.array_equal(rows[scores.argmax(axis=1)], labels)
     others = np.setdiff1d(np.arange(8), rows)
     assert (weights[others] == 7).all()
     assert (biases[others] == 7).all()
+
+
+@pytest.mark.parametrize("kinds", [2, 4])
+def test_classifiers_are_the_support_vector_machines(model, kinds):
+    dcl = model(penalty=0.7)
+    rng = np.random.default_rng(0)
+    labels = np.arange(40) % kinds
+    X, trust = rng.normal(size=(kinds, 6))[labels] + rng.normal(size=(40, 6)), rng.random(40)
+    weights, biases = np.zeros((8, 6)), np.zeros(8)
+    dcl._train(weights, biases, X, labels, trust)
+    for label in range(kinds):
+        machine = LinearSVC(C=0.7, tol=1e-10, max_iter=100_000).fit(X, labels == label, sample_weight=trust)
+        assert np.allclose(weights[label], machine.coef_[0], atol=1e-3)
+        assert np.isclose(biases[label], machine.intercept_[0], atol=1e-3)
 
 
 def test_an_image_weighs_as_much_as_it_is_trusted(model):
@@ -95,7 +110,7 @@ def test_an_image_weighs_as_much_as_it_is_trusted(model):
     def weights_with(trust):
         weights, biases = np.zeros((8, 3)), np.zeros(8)
         dcl._train(weights, biases, X[: 12 + (trust is not None)], labels[: 12 + (trust is not None)],
-                   np.append(np.ones(12), [] if trust is None else trust), 1)  # fmt: skip
+                   np.append(np.ones(12), [] if trust is None else trust))  # fmt: skip
         return weights
 
     without, little, much = weights_with(None), weights_with(1e-5), weights_with(1.0)

@@ -89,8 +89,8 @@ class Metrics(_Record):
     s: Share | None
     h: Share | None
     ausuc: Share | None = None
-    per_class: tuple[ClassResult, ...]
-    confusion: tuple[Confusion, ...]
+    per_class: tuple[ClassResult, ...] = Field(repr=False)
+    confusion: tuple[Confusion, ...] = Field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types: None, never NaN, where a figure is not defined."""

@@ -23,6 +23,9 @@ LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
+    "±": r"$\pm$",
+    "→": r"$\rightarrow$",
+    "†": r"\dag{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 
@@ -105,7 +108,7 @@ def escape_markdown(text: str) -> str:
 
 def escape_latex(text: str) -> str:
     """Text that LaTeX shows as it is, on one line."""
-    return "".join(LATEX.get(character, character) for character in _one_line(text)).replace("±", r"$\pm$")
+    return "".join(LATEX.get(character, character) for character in _one_line(text))
 
 
 def percent_spread(spread: Spread | None) -> str:
@@ -144,4 +147,5 @@ def _legend(rows: Sequence[Row], escape: Callable[[str], str]) -> str:
     over = f"Per cent; mean ± standard deviation over {runs} seeds" if runs > 1 else "Per cent"
     given = [row.method for row in rows if row.given]
     params = f"parameters given for {', '.join(given)}, defaults for the others" if given else "default parameters"
-    return escape(f"{over}; {params if len(given) < len(rows) else 'parameters given for all methods'}.")
+    daggered = " † Re-implemented from the published description." if any("†" in row.method for row in rows) else ""
+    return escape(f"{over}; {params if len(given) < len(rows) else 'parameters given for all methods'}.{daggered}")

@@ -1,6 +1,6 @@
-"""Linear classifiers of the seen classes, one weight vector per class, fitted by L-BFGS. SynC and ConSE build on them.
+"""Linear classifiers, one weight vector per class, fitted by L-BFGS. SynC, ConSE and DCL build on them.
 
-min_W  mean over images of loss(X Wᵀ, y) + reg / 2 ‖W‖². The loss is what differs.
+min_W  loss(X Wᵀ, y) + reg / 2 ‖W‖². The loss is what differs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy.special import log_softmax
 from pren.methods.features import Matrix
 
 Labels = NDArray[np.int64]
-Loss = Callable[[Matrix, Labels], tuple[float, Matrix]]  # (n, C) scores and (n,) labels -> mean loss, (n, C) gradient
+Loss = Callable[[Matrix, Labels], tuple[float, Matrix]]  # (n, C) scores and (n,) labels -> loss, (n, C) gradient
 
 
 def fit_classifiers(X: Matrix, labels: Labels, count: int, loss: Loss, reg: float, iterations: int) -> Matrix:
@@ -43,7 +43,7 @@ def fit_classifiers(X: Matrix, labels: Labels, count: int, loss: Loss, reg: floa
 
 
 def softmax(scores: Matrix, labels: Labels) -> tuple[float, Matrix]:
-    """-log p(y | x), p the softmax of the scores."""
+    """The mean of -log p(y | x), p the softmax of the scores."""
     log_p = log_softmax(scores, axis=1)
     picked = np.arange(len(scores)), labels
     gradient = np.exp(log_p)
@@ -52,15 +52,25 @@ def softmax(scores: Matrix, labels: Labels) -> tuple[float, Matrix]:
 
 
 def one_versus_other(scores: Matrix, labels: Labels) -> tuple[float, Matrix]:
-    """Mean over the classes of max(0, 1 - t F)², t = 1 for the right class and -1 for all others."""
-    t = np.full(scores.shape, -1.0)
-    t[np.arange(len(scores)), labels] = 1.0
-    slack = np.maximum(0.0, 1 - t * scores)
-    return float(np.square(slack).mean()), -2 * t * slack / slack.size
+    """The mean over images and classes of max(0, 1 - t F)², t = 1 for the right class and -1 for all others."""
+    return weighted_one_versus_other(np.full(len(scores), 1 / scores.size))(scores, labels)
+
+
+def weighted_one_versus_other(weights: Matrix) -> Loss:
+    """The sum over images and classes of w max(0, 1 - t F)², with the weights w (n,) of the images."""
+
+    def loss(scores: Matrix, labels: Labels) -> tuple[float, Matrix]:
+        t = np.full(scores.shape, -1.0)
+        t[np.arange(len(scores)), labels] = 1.0
+        slack = np.maximum(0.0, 1 - t * scores)
+        weighted = weights[:, None] * slack
+        return float(np.vdot(weighted, slack)), -2 * t * weighted
+
+    return loss
 
 
 def crammer_singer(margins: Matrix) -> Loss:
-    """max(0, max over c≠y of Δ(y, c) + F(x, c) - F(x, y))², with margins Δ (C, C)."""
+    """The mean of max(0, max over c≠y of Δ(y, c) + F(x, c) - F(x, y))², with margins Δ (C, C)."""
 
     def loss(scores: Matrix, labels: Labels) -> tuple[float, Matrix]:
         picked = np.arange(len(scores)), labels

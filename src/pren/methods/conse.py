@@ -22,8 +22,8 @@ class ConSE(LinearMethod):
     class has hardly a chance, as f(x) is made of seen ones. Reference: "Zero-shot learning by convex combination of
     semantic embeddings", ICLR 2014.
 
-    The paper takes the probabilities of an image network; here features are given, and the last layer is fitted to
-    them, without a bias.
+    † Re-implemented from a description without the paper's text at hand. The paper takes the probabilities of an image
+    network; here features are given, and the last layer is fitted to them, without a bias.
 
     Args:
         top: T, how many classes are mixed; if there are fewer, all of them.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -10,12 +9,11 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import LinearSVC
 from torch import Tensor
 
 from pren.inputs import Inputs, chunks
 from pren.methods.base import Method
+from pren.methods.classifiers import fit_classifiers, weighted_one_versus_other
 from pren.methods.features import Matrix, Scaler, Scaling, flat, width
 from pren.methods.params import Positive, Rate, Seed
 from pren.methods.posterior import compatibility, posterior, unit_scaler
@@ -24,7 +22,7 @@ from pren.methods.space import Choice, Real, Space, Whole
 from pren.problem import Problem, candidates_of
 from pren.seeds import stream
 
-MOST_VISITS = 50  # of the SVM to every image
+MOST_STEPS = 200  # of L-BFGS; nearly there is good enough for a pseudo-label
 Samples = tuple[NDArray[np.int64], NDArray[np.int64], Matrix]  # images of the pool, their classes, their weights
 
 
@@ -57,7 +55,7 @@ class DCL(Method):
             a validation fold of CUB; more is the diversity that the paper asks for.
         rounds: How often to label and train.
         gamma: GZSL: taken off the scores of seen classes.
-        seed: For k-means and the order in which the SVM visits images.
+        seed: For k-means; with one cluster there is no chance in it.
 
     Attributes:
         weights_: (L, d).
@@ -115,7 +113,7 @@ class DCL(Method):
             samples = (pool[images], labels, trust)
             if problem.setting == "gzsl":
                 samples = tuple(map(np.concatenate, zip(known, samples, strict=True)))  # type: ignore[assignment]
-            self._train(weights, biases, *samples, number=number)
+            self._train(weights, biases, *samples)
             scores = pool @ weights.T + biases
         self.biases_ = biases
         self.weights_ = weights
@@ -136,24 +134,18 @@ class DCL(Method):
         images, labels = np.concatenate(chosen), np.repeat(candidates, [len(part) for part in chosen])
         return images, labels, p[images, labels]
 
-    def _train(
-        self, weights: Matrix, biases: Matrix, X: Matrix, labels: NDArray[np.int64], trust: Matrix, number: int
-    ) -> None:
-        """Train the classifiers of the labels that there are, in place."""
-        order = self._order()  # classes by name: the SVM's chance goes along with them
+    def _train(self, weights: Matrix, biases: Matrix, X: Matrix, labels: NDArray[np.int64], trust: Matrix) -> None:
+        """Train the classifiers of the labels that there are, in place; the bias is the weight of a constant 1."""
+        order = self._order()  # classes by name, so that the order of the table changes no bit
         kinds, position = np.unique(np.argsort(order)[labels], return_inverse=True)
         rows = order[kinds]
         if len(kinds) == 1:
             weights[rows], biases[rows] = 0.0, 0.0  # there is nothing to tell it from
             return
-        seed = int(stream(self.seed, "svm", number).integers(2**31))
-        svm = LinearSVC(C=self.penalty, dual=True, tol=1e-2, max_iter=MOST_VISITS, random_state=seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # nearly there is good enough for a pseudo-label
-            svm.fit(X, position, sample_weight=np.maximum(trust, 1e-6))
-        signs = np.array([[-1.0], [1.0]]) if len(kinds) == 2 else 1.0  # of two classes, one is the other's opposite
-        weights[rows] = signs * svm.coef_
-        biases[rows] = np.ravel(signs * svm.intercept_[:, None] if len(kinds) == 2 else svm.intercept_)
+        loss = weighted_one_versus_other(self.penalty * trust)
+        with_constant = np.column_stack([X, np.ones(len(X))])
+        fitted = fit_classifiers(with_constant, position, len(kinds), loss, reg=1.0, iterations=MOST_STEPS)
+        weights[rows], biases[rows] = fitted[:, :-1], fitted[:, -1]
 
     def _scores(self, inputs: Inputs) -> Matrix:
         parts = [self.scaler_.transform(flat(chunk)) @ self.weights_.T + self.biases_ for chunk in chunks(inputs)]

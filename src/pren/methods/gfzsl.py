@@ -32,8 +32,8 @@ class GFZSL(Method):
     the final scores are the same log-densities, so the pool is classified as the mixture explains it. In GZSL the
     mixture has a component for every class; those of seen classes stay at the statistics of their labelled images.
 
-    † Re-implemented from the published description and notes on the public code, with these choices of ours: the ridge
-    works on deviations from the seen classes' average (the code's very strong ridge would otherwise draw log σ² to 0,
+    Written from the published description and notes on the authors' code, with these choices of ours: the ridge works
+    on deviations from the seen classes' average (the code's very strong ridge would otherwise draw log σ² to 0,
     whatever the unit of a feature); components have equal weights throughout (the code learns weights and leaves them
     out at the end); small variances are raised to a floor in the data's own unit, in the M-step, where that is still
     the exact maximum, and in the inductive method (the code adds 0.05 to every entry of the covariance, off the

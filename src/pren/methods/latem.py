@@ -17,8 +17,8 @@ class LatEm(RankingMethod):
 
     Inductive. Reference: "Latent embeddings for zero-shot classification", CVPR 2016.
 
-    The paper draws one wrong class per step, and chooses the number of maps by validation or by pruning those that few
-    images take. Here all violating classes count and nothing is pruned.
+    † Re-implemented from an abstract and a summary. The paper draws one wrong class per step, and chooses the number of
+    maps by validation or by pruning those that few images take. Here all violating classes count and nothing is pruned.
 
     Args:
         maps: K.

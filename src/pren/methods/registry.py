@@ -68,7 +68,7 @@ METHODS: dict[str, Entry] = {
         Entry("devise", "DeViSE", "bilinear compatibility, every violated margin counts (inductive)", DeViSE),
         Entry("ale", "ALE", "bilinear compatibility, violated margins count by rank (inductive)", ALE),
         Entry("sje", "SJE", "bilinear compatibility, the worst violated margin counts (inductive)", SJE),
-        Entry("latem", "LatEm", "several bilinear maps, the best one counts (inductive)", LatEm),
+        Entry("latem", "LatEm †", "several bilinear maps, the best one counts (inductive)", LatEm),
         Entry("sync", "SynC", "classifiers mixed from those of similar seen classes (inductive)", SynC),
         Entry("sae", "SAE S→F", "linear autoencoder, signatures decoded to features (inductive)", SAE),
         Entry(
@@ -78,12 +78,12 @@ METHODS: dict[str, Entry] = {
             SAE,
             {"direction": "f2s"},
         ),
-        Entry("conse", "ConSE", "signatures of the most probable seen classes, averaged (inductive)", ConSE),
+        Entry("conse", "ConSE †", "signatures of the most probable seen classes, averaged (inductive)", ConSE),
         Entry("ridge-s2v", "Ridge s→v", "signatures regressed to class means of features (inductive)", RidgeS2V),
         Entry("uda", "UDA †", "signatures as sparse codes, with a dictionary adapted to the pool (transductive)", UDA),
         Entry("dcl", "DCL †", "linear SVMs on trusted and diverse pseudo-labels (transductive)", DCL),
         Entry("revise", "ReViSE †", "two autoencoders with a common code teach themselves (transductive)", ReViSE),
-        Entry("gfzsl", "GFZSL †", "Gaussians predicted from signatures, adapted by EM (transductive)", GFZSL),
+        Entry("gfzsl", "GFZSL", "Gaussians predicted from signatures, adapted by EM (transductive)", GFZSL),
         Entry("qfsl", "QFSL †", "a network whose pool must lie among the unseen classes (transductive)", QFSL),
     )
 }
