@@ -48,6 +48,16 @@ def test_nothing_is_computed_twice(plan, here, tmp_path):
     assert len(here) == count + 1 + 3, "other answers are other data"
 
 
+def test_what_is_stored_is_shown_without_computing(plan, here, tmp_path):
+    compare(plan(methods=["progressive"]), tmp_path / "out")
+    count = len(here)
+    rows = compare(plan(seeds=3), tmp_path / "out", stored=True)
+    assert len(here) == count
+    assert [(row.runs, row.note()) for row in rows] == [(2, ""), (0, "not computed")]
+    assert rows[0].figures["top1"] is not None
+    assert "not computed" in (tmp_path / "out" / "table.md").read_text()
+
+
 def test_killed_and_continued(plan, here, tmp_path):
     def interrupt(done, total, task, result):
         assert total == 3

@@ -37,20 +37,27 @@ def test_spread_is_that_of_a_sample():
 
 def test_cells_and_the_best_of_them():
     header, cells, bold = table_of(ROWS, "zsl")
-    assert header == ["method", "Top-1", "mAcc", "fit s", "predict s", "peak MB", "note"]
-    assert cells[0] == ["A", "60.0 ± 10.0", "50.0 ± 0.0", "1.00 ± 0.00", "0.25 ± 0.00", "200 ± 0", ""]
-    assert cells[1] == ["B", "60.0", "50.0", "1.00", "0.25", "200", ""]
-    assert cells[2][1] == "10.0"
+    assert header == ["method", "runs", "Top-1", "mAcc", "fit s", "predict s", "peak MB", "note"]
+    assert cells[0] == ["A", "3", "60.0 ± 10.0", "50.0 ± 0.0", "1.00 ± 0.00", "0.25 ± 0.00", "200 ± 0", ""]
+    assert cells[1] == ["B", "1", "60.0", "50.0", "1.00", "0.25", "200", ""]
+    assert cells[2][1:3] == ["2", "10.0"]
     assert cells[2][-1] == "failed (1 of 2 seeds): no luck"
-    assert cells[3] == ["D", "–", "–", "–", "–", "–", "failed: never"]
+    assert cells[3] == ["D", "1", "–", "–", "–", "–", "–", "failed: never"]
     # A and B look the same, and are equally good.
-    assert [row[1] for row in bold] == [True, True, False, False]
-    assert [row[2] for row in bold] == [True, True, True, False]
-    assert not any(row[0] or any(row[3:]) for row in bold)
+    assert [row[2] for row in bold] == [True, True, False, False]
+    assert [row[3] for row in bold] == [True, True, True, False]
+    assert not any(any(row[:2]) or any(row[4:]) for row in bold)
 
 
 def test_without_failures_there_is_no_note():
     assert "note" not in table_of(ROWS[:2], "zsl")[0]
+
+
+def test_what_was_not_computed_says_so():
+    row = summarise("birds", "E", False, [])
+    _, cells, bold = table_of([*ROWS[:2], row], "zsl")
+    assert cells[2] == ["E", "0", "–", "–", "–", "–", "–", "not computed"]
+    assert not any(bold[2])
 
 
 def test_a_dagger_is_explained():
@@ -68,25 +75,25 @@ def test_where_all_fail_nothing_is_best():
 def test_gzsl_has_figures_of_its_own():
     row = summarise("birds", "A", False, [Result(figures={"u": 0.1, "s": 0.2, "h": 0.15, "ausuc": 0.05}, **TOP)])
     header, cells, _ = table_of([row], "gzsl")
-    assert header[1:5] == ["u", "s", "H", "AUSUC"]
-    assert cells[0][1:5] == ["10.0", "20.0", "15.0", "5.0"]
+    assert header[1:6] == ["runs", "u", "s", "H", "AUSUC"]
+    assert cells[0][1:6] == ["1", "10.0", "20.0", "15.0", "5.0"]
 
 
 def test_markdown():
     other = summarise("cats", "A", False, [result(0.2)])
     text = markdown([*ROWS, other], "zsl")
     assert [line for line in text.splitlines() if line.startswith("##")] == ["## birds (zsl)", "## cats (zsl)"]
-    assert "| A | **60.0 ± 10.0** | **50.0 ± 0.0** |" in text
-    assert "| D | – | – | – | – | – | failed: never |" in text
-    assert "over 3 seeds; parameters given for C, defaults for the others." in text
+    assert "| A | 3 | **60.0 ± 10.0** | **50.0 ± 0.0** |" in text
+    assert "| D | 1 | – | – | – | – | – | failed: never |" in text
+    assert "over runs with different seeds; parameters given for C, defaults for the others." in text
 
 
 def test_latex():
     text = latex(ROWS, "zsl")
-    assert r"A & \textbf{60.0 $\pm$ 10.0} & \textbf{50.0 $\pm$ 0.0} &" in text
+    assert r"A & 3 & \textbf{60.0 $\pm$ 10.0} & \textbf{50.0 $\pm$ 0.0} &" in text
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 1
     lines = [line for line in text.splitlines() if line.endswith(r"\\")]
-    assert {line.count("&") for line in lines} == {6}
+    assert {line.count("&") for line in lines} == {7}
 
 
 def test_csv_has_full_precision(tmp_path):
@@ -114,7 +121,7 @@ def test_markdown_shows_any_name_in_one_cell(name):
         assert unescaped_markdown(escaped) == " ".join(name.split())
 
 
-@given(st.text(alphabet=st.characters(exclude_characters="±")))
+@given(st.text(alphabet=st.characters(exclude_characters="±→†")))
 def test_latex_shows_any_name_as_text(name):
     escaped = escape_latex(name)
     bare = re.sub(r"\\text[a-z]+\{\}|\\[&%$#_{}]", "", escaped)
@@ -128,7 +135,7 @@ def test_hostile_names_do_not_change_the_form(hostile):
     lines = markdown([row], "zsl").splitlines()
     rows = [line for line in lines if line.startswith("|")]
     assert len(rows) == 3
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {8}
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {9}
     assert "<script>" not in markdown([row], "zsl")
     assert r"\input" not in latex([row], "zsl")
     assert "\x1b" not in markdown([row], "zsl") + latex([row], "zsl")

@@ -40,6 +40,7 @@ def compare(
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="How many cells at a time; they share the cores.")] = 1,
     retry: Annotated[bool, typer.Option("--retry", help="Compute cells again that have failed.")] = False,
+    stored: Annotated[bool, typer.Option("--stored", help="Show what has been computed, and compute nothing.")] = False,
     json: Json = False,
 ) -> None:
     """Fit methods with several seeds, and make a table and a chart of the results.
@@ -71,7 +72,7 @@ def compare(
             say(done, total, f"{where}   {get_entry(task.cell.method).title}{seed}   {said}")
 
         command = shlex.join(["pren", *sys.argv[1:]])
-        rows = run(plan, out, jobs=jobs, retry=retry, command=command, on_cell=on_cell)
+        rows = run(plan, out, jobs=jobs, retry=retry, stored=stored, command=command, on_cell=on_cell)
     if json:
         print_json({"out": str(out), "setting": chosen, "rows": [asdict(row) for row in rows]})
         return
@@ -83,7 +84,7 @@ def compare(
         console.print(f"[bold]{safe(name)}[/] ({chosen}, per cent)")
         console.print(table(header[:columns], [row[:columns] for row in cells]))
         for row in shown:
-            if row.failed:
+            if row.note():
                 console.print(f"{safe(row.method)}: {safe(row.note())}", soft_wrap=True)
     console.print(f"Tables and chart: {safe(out)}/table.md, .tex, .csv and chart.png, .svg", soft_wrap=True)
 

@@ -32,7 +32,7 @@ class Row:
         data: The data's title.
         method: The method's title.
         given: Whether it was given parameters of its own.
-        runs: How many cells there are.
+        runs: How many cells have been computed.
         failed: How many of them failed.
         reason: Why the first of those failed.
         figures: By name, as fractions; None where all failed.
@@ -53,7 +53,9 @@ class Row:
     peak_bytes: Spread | None
 
     def note(self) -> str:
-        """What there is to say about failures; empty if there were none."""
+        """Why there are no figures, or fewer than runs; empty if there is nothing to say."""
+        if not self.runs:
+            return "not computed"
         if not self.failed:
             return ""
         which = "" if self.runs == 1 else f" ({self.failed} of {self.runs} seeds)"
@@ -61,7 +63,7 @@ class Row:
 
 
 def summarise(data: str, method: str, given: bool, results: Sequence[Result]) -> Row:
-    """Join the results of all seeds."""
+    """Join the results of all seeds that have been computed."""
     errors = [result.error for result in results if result.error is not None]
     done = [result for result in results if result.error is None]
     names = {name for figures in FIGURES.values() for name in figures}

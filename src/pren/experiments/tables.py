@@ -43,16 +43,17 @@ def table_of(rows: Sequence[Row], setting: Setting) -> tuple[list[str], list[lis
     Returns:
         The header, the cells, and which of them hold the best figure. Figures that look the same are equally good.
     """
-    names, noted = FIGURES[setting], any(row.failed for row in rows)
-    header = ["method", *(TITLES[name] for name in names), *COSTS, *(["note"] if noted else [])]
+    names, noted = FIGURES[setting], any(row.note() for row in rows)
+    header = ["method", "runs", *(TITLES[name] for name in names), *COSTS, *(["note"] if noted else [])]
     best = {name: max((_shown(row.figures[name]) for row in rows), default=None) for name in names}
     cells, bold = [], []
     for row in rows:
         figures = [row.figures[name] for name in names]
         costs = [_number(row.fit_seconds), _number(row.predict_seconds), _number(row.peak_bytes, 1e-6, 0)]
-        cells.append([row.method, *map(percent_spread, figures), *costs, *([row.note()] if noted else [])])
+        note = [row.note()] if noted else []
+        cells.append([row.method, str(row.runs), *map(percent_spread, figures), *costs, *note])
         is_best = [row.figures[name] is not None and _shown(row.figures[name]) == best[name] for name in names]
-        bold.append([False, *is_best, *[False] * (len(header) - 1 - len(names))])
+        bold.append([False, False, *is_best, *[False] * (len(header) - 2 - len(names))])
     return header, cells, bold
 
 
@@ -143,8 +144,8 @@ def _row(cells: Sequence[str], escape: Callable[[str], str]) -> str:
 
 
 def _legend(rows: Sequence[Row], escape: Callable[[str], str]) -> str:
-    runs = max(row.runs for row in rows)
-    over = f"Per cent; mean ± standard deviation over {runs} seeds" if runs > 1 else "Per cent"
+    several = any(row.runs > 1 for row in rows)
+    over = "Per cent; mean ± standard deviation over runs with different seeds" if several else "Per cent"
     given = [row.method for row in rows if row.given]
     params = f"parameters given for {', '.join(given)}, defaults for the others" if given else "default parameters"
     daggered = " † Re-implemented from the published description." if any("†" in row.method for row in rows) else ""
