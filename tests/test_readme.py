@@ -8,6 +8,7 @@ import pytest
 from typer.main import get_command
 
 from pren.cli.__main__ import app
+from pren.methods.registry import METHODS
 
 REPOSITORY = Path(__file__).parents[1]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
@@ -50,3 +51,9 @@ def test_there_are_commands_to_check():
 @pytest.mark.parametrize(("page", "link"), LINKS, ids=lambda value: getattr(value, "name", value))
 def test_links_lead_somewhere(page, link):
     assert (page.parent / link).exists()
+
+
+def test_every_method_is_described_and_marked_as_in_the_tables():
+    page = (REPOSITORY / "docs" / "concepts" / "methods.md").read_text(encoding="utf-8")
+    described = dict(re.findall(r"^\| `([\w-]+)`( †)? \|", page, flags=re.MULTILINE))
+    assert described == {name: " †" if "†" in entry.title else "" for name, entry in METHODS.items()}
