@@ -19,6 +19,8 @@ from pren.errors import PrenError
 
 if TYPE_CHECKING:
     from pren.experiments.cells import Result, Task
+    from pren.experiments.summary import Row
+    from pren.problem import Setting
     from pren.runs.config import RunConfig
 
 
@@ -52,7 +54,6 @@ def compare(
     from pren.experiments.comparison import Plan
     from pren.experiments.comparison import compare as run
     from pren.experiments.parameters import Parameters, read_parameters
-    from pren.experiments.tables import table_of
     from pren.methods.registry import get_entry
 
     data_options = options.parse_data_options(data_assignments, features)
@@ -76,17 +77,23 @@ def compare(
     if json:
         print_json({"out": str(out), "setting": chosen, "rows": [asdict(row) for row in rows]})
         return
+    _show(rows, chosen)
+    stdout().print(f"Tables and chart: {safe(out)}/table.md, .tex, .csv and chart.png, .svg", soft_wrap=True)
+
+
+def _show(rows: list[Row], setting: Setting) -> None:
+    from pren.experiments.tables import table_of
+
     console = stdout()
     for name, group in groupby(rows, key=lambda row: row.data):
         shown = list(group)
-        header, cells, _ = table_of(shown, chosen)
+        header, cells, _ = table_of(shown, setting)
         columns = len(header) - (header[-1] == "note")  # which would leave no room for the figures
-        console.print(f"[bold]{safe(name)}[/] ({chosen}, per cent)")
+        console.print(f"[bold]{safe(name)}[/] ({setting}, per cent)")
         console.print(table(header[:columns], [row[:columns] for row in cells]))
         for row in shown:
             if row.note():
                 console.print(f"{safe(row.method)}: {safe(row.note())}", soft_wrap=True)
-    console.print(f"Tables and chart: {safe(out)}/table.md, .tex, .csv and chart.png, .svg", soft_wrap=True)
 
 
 def _data(name: str, given: dict[str, Any], data_options: dict[str, Any]) -> RunConfig:
