@@ -38,7 +38,7 @@ class SAE(LinearMethod):
 
     name: ClassVar[str] = "sae"
     space: ClassVar[Space] = {
-        "code_weight": Real(1e-3, 1e3, log=True),
+        "code_weight": Real(1e-6, 1e3, log=True),
         "features": Choice(("raw", "l2", "standard", "minmax")),
     }
 
