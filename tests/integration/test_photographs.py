@@ -99,6 +99,10 @@ class TestExtract:
 
 
 class TestFit:
+    @pytest.mark.parametrize("frozen", [(), ("--frozen",)])
+    def test_a_wrong_name_is_told_before_any_data_are_read(self, bad, frozen):
+        assert "There is no backbone 'resnet43'" in bad("fit", "nowhere/", "--backbone", "resnet43", *frozen)
+
     def test_frozen_from_photographs_to_labels(self, good, mydata, backbone, monkeypatch):
         good("extract", "mydata", *backbone)
         monkeypatch.setattr(extraction.FrozenBackbone, "__call__", None)  # everything is in the cache

@@ -69,6 +69,7 @@ def fit(
     from pren.methods.registry import get_entry
     from pren.runs.folder import RunFolder
     from pren.runs.train import train
+    from pren.vision.backbones import check_backbone
 
     given: dict[str, Any] = {"data": data, "root": root, "split": split, "setting": setting, "method": method}
     given["cache"] = None if cache is None else str(cache)
@@ -83,6 +84,8 @@ def fit(
     def read_config() -> RunConfig:
         if vision and not frozen and not resume:
             _check_trains_a_backbone(method or "pren")
+        if backbone is not None:
+            check_backbone(backbone)  # before all images are looked at
         base = RunFolder.open(out).config().model_dump() if resume and out is not None else None
         return options.build_config(config, given, params, base, data_options).resolved()
 

@@ -38,6 +38,24 @@ def describe_backbone(name: str) -> str:
     return f"{size[1]} x {size[2]} pixels, {source}"
 
 
+def check_backbone(name: str) -> None:
+    """Raise a `PrenError` with the nearest names if there is no such backbone, or no such weights of it."""
+    if name == SMALL_CNN:
+        return
+    timm = import_timm()
+    base = name.partition(".")[0]  # what follows says which of its trained weights
+    # Names such as "hf-hub:..." would make timm read a model from elsewhere.
+    if not base.isidentifier() or not timm.is_model(base):
+        near = get_close_matches(name, [SMALL_CNN, *timm.list_models()], n=3)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"{DEFAULT} and {SMALL_CNN} are two of them."
+        raise PrenError(f"There is no backbone {name!r}. {hint} See 'pren list backbones'. Features take None.")
+    try:
+        timm.get_pretrained_cfg(name)
+    except RuntimeError as error:
+        tags = ", ".join(timm.list_models(f"{base}.*", pretrained=True)) or base
+        raise PrenError(f"Backbone {base} has no such weights as {name!r}: choose one of {tags}.") from error
+
+
 def create_backbone(
     name: str | None,
     sample_shape: tuple[int, ...],
@@ -61,7 +79,7 @@ def create_backbone(
         PrenError: If there is no such backbone, or it does not take such inputs.
     """
     if name is not None:
-        _check_name(name)
+        check_backbone(name)
     if len(sample_shape) == 1:
         if name is not None:
             raise PrenError(
@@ -99,7 +117,7 @@ def preprocessing_of(name: str, weights: str | None = None, geometry: Geometry =
         weights: As for `give_weights`.
         geometry: "whole" or "timm"; see `Preprocessing`.
     """
-    _check_name(name)
+    check_backbone(name)
     if name == SMALL_CNN:
         return plain(SMALL)
     config = _config(name)
@@ -157,23 +175,6 @@ def check_takes(backbone: nn.Module, name: str | None, sample_shape: tuple[int, 
         ) from error
     finally:
         backbone.train(was_training)
-
-
-def _check_name(name: str) -> None:
-    if name == SMALL_CNN:
-        return
-    timm = import_timm()
-    base = name.partition(".")[0]  # what follows says which of its trained weights
-    # Names such as "hf-hub:..." would make timm read a model from elsewhere.
-    if not base.isidentifier() or not timm.is_model(base):
-        near = get_close_matches(name, [SMALL_CNN, *timm.list_models()], n=3)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"{DEFAULT} and {SMALL_CNN} are two of them."
-        raise PrenError(f"There is no backbone {name!r}. {hint} See 'pren list backbones'. Features take None.")
-    try:
-        timm.get_pretrained_cfg(name)
-    except RuntimeError as error:
-        tags = ", ".join(timm.list_models(f"{base}.*", pretrained=True)) or base
-        raise PrenError(f"Backbone {base} has no such weights as {name!r}: choose one of {tags}.") from error
 
 
 def _config(name: str) -> dict[str, Any]:
