@@ -105,6 +105,14 @@ class TestEvaluate:
         Path("data.npz").unlink()
         assert f"There is no file {Path('data.npz').absolute()}" in bad("evaluate", "run")
 
+    def test_data_that_moved(self, good, bad, data, arrays):
+        good("fit", data(), "--method", "eszsl", "--out", "run")
+        before = good("evaluate", "run").out
+        Path("data.npz").rename("elsewhere.npz")
+        assert good("evaluate", "run", "--data", "elsewhere.npz").out == before
+        data(pool=arrays()["pool"] * 2)
+        assert "its hash has changed" in bad("evaluate", "run", "--data", "data.npz")
+
 
 class TestList:
     def test_methods(self, good):

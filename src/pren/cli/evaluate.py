@@ -6,13 +6,15 @@ from typing import Annotated
 
 import typer
 
-from pren.cli.options import Json, RunPath
+from pren.cli.options import Json, Root, RunPath
 from pren.cli.output import percent, print_json, show_log, stdout, table
 
 
 def evaluate(
     run: RunPath,
     confused: Annotated[int, typer.Option(min=0, help="How many confusions to list.")] = 5,
+    data: Annotated[str | None, typer.Option(metavar="PATH", help="Where the data are, if they have moved.")] = None,
+    root: Root = None,
     json: Json = False,
 ) -> None:
     """Score the pool anew with a run's model: figures, every class, the worst confusions."""
@@ -21,7 +23,7 @@ def evaluate(
     from pren.runs.folder import RunFolder
     from pren.runs.train import evaluate_run
 
-    metrics = evaluate_run(RunFolder.open(run))
+    metrics = evaluate_run(RunFolder.open(run), data, root)
     if json:
         print_json(metrics)
         return

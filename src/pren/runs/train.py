@@ -147,14 +147,20 @@ def finish(folder: RunFolder, problem: Problem, answers: Answers | None) -> None
     folder.save_results(scores, problem.classes, problem.setting, metrics, facts)
 
 
-def evaluate_run(folder: RunFolder) -> dict[str, Any]:
+def evaluate_run(folder: RunFolder, data: str | None = None, root: str | None = None) -> dict[str, Any]:
     """Score the pool of a run anew with its model.
+
+    Args:
+        folder: The run.
+        data: Where the data are now, if they have moved.
+        root: The same for a data set that needs a root.
 
     Raises:
         PrenError: If there are no answers, or the data is not what the run was fitted on.
     """
     config = folder.config()
-    problem, answers = load_problem(config, single_process())
+    moved = {key: value for key, value in (("data", data), ("root", root)) if value is not None}
+    problem, answers = load_problem(config.model_copy(update=moved), single_process())
     if not _any_known(answers):
         raise PrenError(
             f"The data of {folder.path} has no answers, so there is nothing to evaluate against: add the classes of "

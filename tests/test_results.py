@@ -1,0 +1,78 @@
+"""The results under docs/results: every figure in them is that of a stored cell."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from pren.experiments.cells import Cell, Result
+from pren.experiments.summary import summarise
+from pren.experiments.tables import csv_table, percent_spread
+from pren.methods.registry import METHODS
+
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
+STORES = sorted(path.parent for path in RESULTS.glob("*/table.csv"))
+
+
+@pytest.fixture(params=STORES, ids=lambda path: path.name)
+def store(request):
+    """A folder of results, and its cells by the title of the method."""
+    by_method = {}
+    for path in sorted((request.param / "cells").glob("*.json")):
+        content = json.loads(path.read_text())
+        cell, result = Cell.model_validate(content["cell"]), Result.model_validate(content["result"])
+        assert path.stem == cell.key(), "a cell that was changed by hand"
+        by_method.setdefault(METHODS[cell.method].title, []).append((cell, result))
+    return request.param, by_method
+
+
+def test_there_are_results():
+    assert [path.name for path in STORES] == ["cub-ps-gzsl", "cub-ps-zsl", "cub-ss-zsl"]
+
+
+def test_tables_are_what_the_cells_say(store):
+    folder, by_method = store
+    with (folder / "table.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["method"] for row in rows} == set(by_method)
+    for row in rows:
+        cells = sorted(by_method[row["method"]], key=lambda pair: pair[0].seed or 0)
+        again = summarise(row["data"], row["method"], False, [result for _, result in cells])
+        header, table = csv_table([again], cells[0][0].setting)
+        for name, value in zip(header, table[0], strict=True):
+            if isinstance(value, float):
+                assert float(row[name]) == pytest.approx(value, rel=1e-9)
+            else:
+                assert row[name] == str("" if value is None else value)
+
+
+def test_cells_of_a_method_differ_in_the_seed_alone(store):
+    _, by_method = store
+    for cells in by_method.values():
+        described = {
+            json.dumps({**cell.model_dump(), "seed": 0, "params": {**cell.params, "seed": 0}}, sort_keys=True)
+            for cell, _ in cells
+        }
+        assert len(described) == 1
+        assert len({cell.seed for cell, _ in cells}) == len(cells)
+
+
+def test_the_page_says_what_the_tables_say(store):
+    folder, by_method = store
+    page = (RESULTS / "comparison.md").read_text(encoding="utf-8")
+    part = page.split(f"({folder.name}/table.md)")[1]
+    lines = re.search(r"(?:^\|.*\n)+", part, flags=re.MULTILINE).group().splitlines()
+    header = [text.strip() for text in lines[0].strip("|").split("|")]
+    shown = {}
+    for line in lines[2:]:
+        cells = [text.strip().strip("*") for text in line.strip("|").split("|")]
+        shown[cells[0]] = dict(zip(header, cells, strict=True))
+    assert list(shown) == [entry.title for entry in METHODS.values() if entry.title in by_method]
+    titles = {"Top-1": "top1", "mAcc": "macc", "u": "u", "s": "s", "H": "h", "AUSUC": "ausuc"}
+    for method, row in shown.items():
+        again = summarise("", method, False, [result for _, result in by_method[method]])
+        assert row["runs"] == str(again.runs)
+        for title in titles.keys() & set(header):
+            assert row[title] == percent_spread(again.figures[titles[title]])
