@@ -23,7 +23,7 @@ def store(request):
     for path in sorted((request.param / "cells").glob("*.json")):
         content = json.loads(path.read_text())
         cell, result = Cell.model_validate(content["cell"]), Result.model_validate(content["result"])
-        assert path.stem == cell.key(), "a cell that was changed by hand"
+        assert path.stem == f"{cell.method}-{cell.key()}", "a cell that was changed by hand"
         by_method.setdefault(METHODS[cell.method].title, []).append((cell, result))
     return request.param, by_method
 

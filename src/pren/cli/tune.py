@@ -13,6 +13,7 @@ from pren.cli import options
 from pren.cli.options import DataOptions, Features, Json, Root, SettingName, Split
 from pren.cli.output import percent, print_json, safe, show_log, stderr, stdout, table
 from pren.cli.progress import continued, counted
+from pren.errors import PrenError
 
 if TYPE_CHECKING:
     from pren.experiments.tuning import Trial, Tuned
@@ -32,6 +33,10 @@ def tune(
         typer.Option("--set", metavar="KEY=VALUE", help="A parameter that is fixed, not chosen; repeatable."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same parameters.")] = 0,
+    start: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Try the parameters of this configuration first, not the defaults."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Where the study is kept; by default a name under tuning/.")] = None,
     json: Json = False,
 ) -> None:
@@ -54,6 +59,7 @@ def tune(
     given = {"data": data, "root": root, "split": split, "setting": setting, "method": method}
     data_options = options.parse_data_options(data_assignments, features)
     config = options.build_config(None, given, params, None, data_options)
+    first = None if start is None else _params_of(start, method)
     setting_part = [config.setting] if config.setting != "zsl" else []
     folder = out or Path("tuning") / "-".join([Path(data).stem, *([split] if split else []), *setting_part, method])
     title = f"Tuning {get_entry(method).title} on {config.data} ({config.setting})"
@@ -65,7 +71,7 @@ def tune(
             say(number, trials, f"{result}   best {best_so_far}   {trial.seconds:.1f} s")
 
         command = shlex.join(["pren", *sys.argv[1:]])
-        tuned = run(config, folder, trials=trials, seed=seed, command=command, on_trial=on_trial)
+        tuned = run(config, folder, trials=trials, seed=seed, start=first, command=command, on_trial=on_trial)
     content = _summary(tuned, folder)
     if json:
         print_json(content)
@@ -78,6 +84,15 @@ def tune(
     if tuned.failed:
         stderr().print(f"{tuned.failed} of {tuned.trials} trials failed; {folder / 'study.json'} says why.")
     console.print(f"Try next: pren fit --config {safe(shlex.quote(content['config']))}", soft_wrap=True)
+
+
+def _params_of(path: Path, method: str) -> dict[str, Any]:
+    from pren.runs.config import parse_config, read_yaml
+
+    config = parse_config(read_yaml(path), str(path))
+    if config.method != method:
+        raise PrenError(f"{path} has parameters of {config.method}, not of {method}.")
+    return config.resolved().params
 
 
 def _summary(tuned: Tuned, folder: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -110,6 +110,7 @@ def tune(
     *,
     trials: int = 50,
     seed: int = 0,
+    start: Mapping[str, Any] | None = None,
     command: str = "",
     on_trial: OnTrial | None = None,
 ) -> Tuned:
@@ -120,6 +121,7 @@ def tune(
         out: Where to keep the study (`study.json`) and what was chosen (`config.yaml`).
         trials: How many there are to be in all. A method with nothing but γ to choose gets one.
         seed: For the proposals, not for the method.
+        start: What to try first, such as what was chosen in another setting; defaults for what it does not name.
         command: How this was started, for the message that other writers get.
         on_trial: Called after every trial of this session.
 
@@ -132,9 +134,10 @@ def tune(
     if not space and not stacking:
         raise PrenError(f"{config.method} has no parameter left to choose: nothing to tune.")
     trials = trials if space else 1
-    sampler = Sampler(space, seed, base.params)
+    first = {name: value for name, value in (start or {}).items() if name in space}
+    sampler = Sampler(space, seed, {**base.params, **first})
     folds = validation_folds(config)
-    what = _identity(base, space, folds, seed)
+    what = _identity(base, space, folds, seed, first)
     with held_folder(folder, STUDY_FILE, command):
         study = _read_study(folder / STUDY_FILE, what)
         for trial in study.trials:
@@ -224,7 +227,9 @@ def _choose(base: RunConfig, study: Study, folds: Sequence[tuple[Problem, Answer
     return Tuned(chosen.resolved(), MAIN_FIGURE[base.setting], value, figures, len(study.trials), failed)
 
 
-def _identity(config: RunConfig, space: Space, folds: Sequence[tuple[Problem, Answers]], seed: int) -> dict[str, Any]:
+def _identity(
+    config: RunConfig, space: Space, folds: Sequence[tuple[Problem, Answers]], seed: int, start: Mapping[str, Any]
+) -> dict[str, Any]:
     """What two studies must agree in for one to go on with the other; no path, and nothing of the test."""
     content = config.model_dump(mode="json")
     what = {
@@ -235,6 +240,7 @@ def _identity(config: RunConfig, space: Space, folds: Sequence[tuple[Problem, An
         "space": {name: asdict(dimension) for name, dimension in space.items()},
         "folds": [data_hashes(problem, answers) for problem, answers in folds],
         "seed": seed,
+        **({"start": start} if start else {}),
     }
     plain: dict[str, Any] = json.loads(json.dumps(what))  # as it is when it has been read back
     return plain
@@ -247,7 +253,7 @@ def _read_study(path: Path, what: dict[str, Any]) -> Study:
         study = Study.model_validate_json(read_bytes(path, MOST_BYTES))
     except (ValidationError, ValueError) as error:
         raise PrenError(f"{path} is damaged: put back what was there, or choose another folder with --out.") from error
-    different = [key for key in what if study.what.get(key) != what[key]]
+    different = [key for key in {**study.what, **what} if study.what.get(key) != what.get(key)]
     if different:
         raise PrenError(
             f"{path} is a study of something else (it differs in {', '.join(different)}): choose another folder with "
