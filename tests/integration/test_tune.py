@@ -34,6 +34,19 @@ def test_from_tuning_to_a_run(good, data):
     assert fitted["method"] == "eszsl"
 
 
+def test_from_what_was_chosen_elsewhere(good, bad, data):
+    name = data()
+    good("tune", "eszsl", name, "--trials", "3", "--out", "zsl")
+    chosen = yaml.safe_load(Path("zsl/config.yaml").read_text())["params"]
+    again = ("tune", "eszsl", name, "--setting", "gzsl", "--trials", "2", "--out", "gzsl", "--start", "zsl/config.yaml")
+    good(*again)
+    first = study("gzsl")["trials"][0]["params"]
+    assert first == {key: chosen[key] for key in first}
+    good(*again)
+    assert "a study of something else (it differs in start)" in bad(*again[:-2])
+    assert "has parameters of eszsl, not of sae" in bad("tune", "sae", name, "--start", "zsl/config.yaml")
+
+
 def test_for_machines(good, data):
     result = json.loads(good("tune", "eszsl", data(), "--trials", "2", "--json").out)
     assert result["config"] == "tuning/data-eszsl/config.yaml"
