@@ -9,7 +9,7 @@ from torch import Tensor
 from pren.methods.features import Scaling
 from pren.methods.linear import Count
 from pren.methods.ranking import Epochs, Margin, RankingMethod, Rate, Seed, violations
-from pren.methods.space import Choice, Space, Whole
+from pren.methods.space import Choice, Space
 
 
 class LatEm(RankingMethod):
@@ -35,7 +35,6 @@ class LatEm(RankingMethod):
     space: ClassVar[Space] = {
         **RankingMethod.space,
         "maps": Choice((2, 4, 6, 8, 10)),
-        "epochs": Whole(3, 20, log=True),  # of K maps each
     }
 
     def __init__(
