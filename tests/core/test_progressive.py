@@ -514,9 +514,10 @@ def test_a_frozen_backbone_is_in_evaluation_mode(make_problem, monkeypatch):
     assert np.allclose(model.scores(problem.pool), on_features.scores(pool), atol=1e-5)
 
 
+@pytest.mark.parametrize(("rule", "gamma_of_the_rounds"), [("probability", 0.0), ("literal", 0.3)])
 @pytest.mark.parametrize("setting", ["zsl", "gzsl"])
-def test_pren_fills_in_the_schedule(make_problem, setting):
-    model = PrEN(**TINY, rho=0.5, n_max=20, gzsl_rule="probability", gamma=0.3, first_rounds=7, pieces=4, seed=9)
+def test_pren_fills_in_the_schedule(make_problem, setting, rule, gamma_of_the_rounds):
+    model = PrEN(**TINY, rho=0.5, n_max=20, gzsl_rule=rule, gamma=0.3, first_rounds=7, pieces=4, seed=9)
     assert model._schedule(make_problem(n_seen=4, per_class=6, setting=setting)) == Schedule(
         rounds=1,
         initial_batches=2,
@@ -525,8 +526,8 @@ def test_pren_fills_in_the_schedule(make_problem, setting):
         pieces=4,
         per_class=3,
         first_rounds=None if setting == "zsl" else 7,
-        gzsl_rule="probability",
-        gamma=0.3,
+        gzsl_rule=rule,
+        gamma=gamma_of_the_rounds,
         seed=9,
     )
 

@@ -71,7 +71,7 @@ class PrEN(EndToEnd):
         projection: Whether the heads see projected signatures or the original ones.
         subsets: Whether a head votes on "half" of the unseen classes or on "all".
         gzsl_rule: How seen and unseen classes are compared; see `pren.core.voting.gzsl_scores`.
-        gamma: GZSL: taken off the scores of seen classes.
+        gamma: GZSL: taken off the scores of seen classes; with the literal rule in the rounds, too.
         first_rounds: GZSL: rounds in which only unseen classes get pseudo-labels.
         backbone: Which network the images go through; None takes the problem's own, or ResNet-34 for image files.
         weights: What it starts from: None for trained weights, the path of a file, or "random".
@@ -225,7 +225,10 @@ class PrEN(EndToEnd):
             per_class=per_class(images_per_class, self.rho, self.n_max),
             first_rounds=None if problem.setting == "zsl" else self.first_rounds,
             gzsl_rule=self.gzsl_rule,
-            gamma=self.gamma,
+            # Probabilities of seen and unseen classes are of one kind, and γ corrects what is decided in the end: in
+            # the rounds it would teach that seen images are unseen (docs/results/comparison.md). The literal rule
+            # compares inner products with votes: without γ no unseen class would get a pseudo-label.
+            gamma=self.gamma if self.gzsl_rule == "literal" else 0.0,
             seed=self.seed,
         )
 
