@@ -36,8 +36,10 @@ def test_tables_are_what_the_cells_say(store):
     folder, by_method = store
     with (folder / "table.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert {row["method"] for row in rows} == set(by_method)
+    assert {row["method"] for row in rows if row["runs"] != "0"} == set(by_method)
     for row in rows:
+        if row["runs"] == "0":
+            continue
         cells = sorted(by_method[row["method"]], key=lambda pair: pair[0].seed or 0)
         again = summarise(row["data"], row["method"], False, [result for _, result in cells])
         header, table = csv_table([again], cells[0][0].setting)
@@ -69,10 +71,11 @@ def test_the_page_says_what_the_tables_say(store):
     for line in lines[2:]:
         cells = [text.strip().strip("*") for text in line.strip("|").split("|")]
         shown[cells[0]] = dict(zip(header, cells, strict=True))
-    assert list(shown) == [entry.title for entry in METHODS.values() if entry.title in by_method]
+    assert set(by_method) <= set(shown)
+    assert [title for title in (entry.title for entry in METHODS.values()) if title in shown] == list(shown)
     titles = {"Top-1": "top1", "mAcc": "macc", "u": "u", "s": "s", "H": "h", "AUSUC": "ausuc"}
     for method, row in shown.items():
-        again = summarise("", method, False, [result for _, result in by_method[method]])
+        again = summarise("", method, False, [result for _, result in by_method.get(method, [])])
         assert row["runs"] == str(again.runs)
         for title in titles.keys() & set(header):
             assert row[title] == percent_spread(again.figures[titles[title]])
