@@ -53,6 +53,14 @@ def test_without_failures_there_is_no_note():
     assert "note" not in table_of(ROWS[:2], "zsl")[0]
 
 
+def test_long_times_need_no_hundredths():
+    shown = []
+    for seconds in (0.256, 15.94, 623.95):
+        row = summarise("birds", "A", False, [Result(figures={}, fit_seconds=seconds, predict_seconds=seconds)])
+        shown.append(table_of([row], "zsl")[1][0][4:6])
+    assert shown == [["0.26", "0.26"], ["15.9", "15.9"], ["624", "624"]]
+
+
 def test_what_was_not_computed_says_so():
     row = summarise("birds", "E", False, [])
     _, cells, bold = table_of([*ROWS[:2], row], "zsl")

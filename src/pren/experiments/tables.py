@@ -49,7 +49,7 @@ def table_of(rows: Sequence[Row], setting: Setting) -> tuple[list[str], list[lis
     cells, bold = [], []
     for row in rows:
         figures = [row.figures[name] for name in names]
-        costs = [_number(row.fit_seconds), _number(row.predict_seconds), _number(row.peak_bytes, 1e-6, 0)]
+        costs = [_seconds(row.fit_seconds), _seconds(row.predict_seconds), _number(row.peak_bytes, 1e-6, 0)]
         note = [row.note()] if noted else []
         cells.append([row.method, str(row.runs), *map(percent_spread, figures), *costs, *note])
         is_best = [row.figures[name] is not None and _shown(row.figures[name]) == best[name] for name in names]
@@ -117,7 +117,12 @@ def percent_spread(spread: Spread | None) -> str:
     return _number(spread, 100, 1)
 
 
-def _number(spread: Spread | None, factor: float = 1, digits: int = 2) -> str:
+def _seconds(spread: Spread | None) -> str:
+    """Three digits that tell something: 0.26, 15.9, 624."""
+    return _number(spread, 1, 2 if spread is None or spread.mean < 10 else 1 if spread.mean < 100 else 0)
+
+
+def _number(spread: Spread | None, factor: float, digits: int) -> str:
     if spread is None:
         return "–"
     mean = f"{factor * spread.mean:.{digits}f}"
