@@ -31,7 +31,7 @@ def test_for_people(good, data, here, params):
     result = good("compare", data(), "--methods", "progressive,eszsl", "--seeds", "2", *params, "--out", "c")
     lines = result.out.splitlines()
     assert lines[0] == "data (zsl, per cent)"
-    assert lines[1].split() == ["method", "Top-1", "mAcc", "fit", "s", "predict", "s", "peak", "MB"]
+    assert lines[1].split() == ["method", "runs", "Top-1", "mAcc", "fit", "s", "predict", "s", "peak", "MB"]
     assert lines[2].startswith("Progressive Training ")
     assert " ± " in lines[2]
     assert lines[3].startswith("ESZSL ")
