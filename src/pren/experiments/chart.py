@@ -56,14 +56,8 @@ def _panel(ax: Any, rows: Sequence[Row], name: str) -> None:
     end = max((100 * (s.mean + (s.std or 0)) for s in spreads if s is not None), default=100.0)
     for place, spread in enumerate(spreads):
         if spread is None:
-            ax.text(
-                0.01 * end,
-                place,
-                "failed" if rows[place].runs else "not computed",
-                va="center",
-                color=LINE,
-                fontstyle="italic",
-            )
+            reason = "failed" if rows[place].runs else "not computed"
+            ax.text(0.01 * end, place, reason, va="center", color=LINE, fontstyle="italic")
             continue
         error = None if spread.std is None else 100 * spread.std
         colour = BEST if spread.mean == best else BAR
