@@ -77,5 +77,5 @@ def load_plugins() -> None:
     for plugin in entry_points(group=PLUGINS):
         try:
             plugin.load()
-        except Exception as error:  # whatever is wrong with it, pren works without
+        except Exception as error:  # noqa: PERF203 - whatever is wrong with it, pren works without
             log.warning("The plugin %s (%s) cannot be loaded: %s", plugin.name, plugin.value, error)
