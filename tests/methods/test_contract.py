@@ -19,6 +19,7 @@ from pren.methods.params import validate
 from pren.methods.pren import PrEN
 from pren.methods.registry import METHODS
 from pren.methods.space import Choice
+from pren.methods.storage import load_model
 from pren.problem import Answers, Problem
 
 KINDS = sorted({entry.method for entry in METHODS.values()}, key=lambda kind: kind.__name__)
@@ -154,6 +155,26 @@ class TestConventions:
             list(model.fit_rounds(problem, {}))
         with pytest.raises(PrenError, match="fitted by one process"):
             model.check_processes(2)
+
+
+CHOICES = [
+    (name, key, value)
+    for name, entry in METHODS.items()
+    for key, dimension in entry.method.space.items()
+    for value in (dimension.values if isinstance(dimension, Choice) else (dimension.low, dimension.high))
+]
+
+
+class TestSpace:
+    @pytest.mark.parametrize(("name", "key", "value"), CHOICES)
+    def test_a_model_is_the_same_after_saving_whatever_was_chosen(
+        self, name, key, value, quick, make_problem, tmp_path
+    ):
+        problem = make_problem(setting="gzsl", n_seen=3, n_unseen=2)
+        chosen = {"epochs": 1, key: value} if "epochs" in METHODS[name].method().get_params() else {key: value}
+        model = quick(name, **chosen).fit(problem)
+        model.save(tmp_path)
+        assert np.array_equal(load_model(tmp_path).scores(problem.pool), model.scores(problem.pool))
 
 
 class TestLearning:

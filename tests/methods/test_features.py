@@ -100,7 +100,6 @@ def test_a_scaler_comes_back_to_the_bit(kind):
     inputs = ArrayInputs(features())
     scaler = Scaler.fit(kind, inputs)
     state = scaler.state()
-    assert bool(state) == (kind in ("standard", "minmax"))
     assert np.array_equal(Scaler.restore(kind, state, 4)(inputs), scaler(inputs))
 
 

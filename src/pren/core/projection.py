@@ -241,4 +241,6 @@ def project(
 
 def original(signatures: Matrix, subsets: NDArray[np.bool_]) -> LabelEmbeddings:
     """E_k = M for every head: the paper's variants without projection."""
-    return LabelEmbeddings(np.tile(signatures.T, (len(subsets), 1, 1)), subsets)
+    # In rows, as it comes back from disk: NumPy leaves a single transposed copy in columns, and products then round
+    # otherwise.
+    return LabelEmbeddings(np.ascontiguousarray(np.tile(signatures.T, (len(subsets), 1, 1))), subsets)

@@ -93,9 +93,7 @@ class Scaler:
         return unit(x) if self.kind == "l2" else (x - self.shift) * self.scale
 
     def state(self) -> dict[str, Tensor]:
-        """What was learned, if anything was; the kind is a parameter of the method."""
-        if self.kind in ("raw", "l2"):
-            return {}
+        """What was learned; the kind is a parameter of the method."""
         return {"scaler.shift": torch.from_numpy(self.shift), "scaler.scale": torch.from_numpy(self.scale)}
 
     @classmethod
@@ -105,8 +103,6 @@ class Scaler:
         Raises:
             ValueError: If the tensors are not of length d.
         """
-        if kind in ("raw", "l2"):
-            return cls(kind, np.zeros(d), np.ones(d))
         shift, scale = tensors["scaler.shift"], tensors["scaler.scale"]
         if any(part.shape != (d,) or part.dtype != torch.float64 for part in (shift, scale)):
             raise ValueError(f"the scaling is not that of {d} features")

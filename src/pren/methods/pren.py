@@ -32,6 +32,7 @@ from pren.inputs import ArrayInputs, Inputs
 from pren.methods.end_to_end import EndToEnd
 from pren.methods.params import NotNegative, Positive, Rate, Seed
 from pren.methods.pren_state import check_ensemble, read_training_state, training_state
+from pren.methods.saved import load_weights
 from pren.methods.space import Choice, Real, Space, Whole
 from pren.problem import Problem
 from pren.processes import over_chunks, share_weights, single_process
@@ -247,10 +248,7 @@ class PrEN(EndToEnd):
         self._restore_backbone(tensors, facts)
         vectors, subsets = tensors["ensemble.embeddings"], tensors["ensemble.subsets"]
         network = self._build(LabelEmbeddings(vectors.double().numpy(), subsets.numpy()))
-        for name, empty in network.state_dict().items():
-            if tensors[name].dtype != empty.dtype:
-                raise ValueError(f"{name} is {tensors[name].dtype}, not {empty.dtype}")
-        network.load_state_dict(tensors)
+        load_weights(network, tensors)
         self.network_ = network
 
     def _label_embeddings(self) -> LabelEmbeddings:

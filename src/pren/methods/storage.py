@@ -109,6 +109,9 @@ def load_model(folder: str | Path) -> Method:
     try:
         if header.get("checksum") != _checksum(tensors, header):
             raise ValueError("it is not what was written (its checksum differs)")
+        for name, tensor in tensors.items():
+            if not bool(tensor.isfinite().all()):
+                raise ValueError(f"{name} holds NaN or infinite values")
         facts = _Facts.model_validate(header)
         entry = METHODS[facts.method]
         method = entry.method(**validate(entry.method, facts.params))
@@ -121,7 +124,7 @@ def load_model(folder: str | Path) -> Method:
         method._restore(learned, facts.learned)
         if unknown := learned.keys() - method._state()[0].keys():
             raise ValueError(f"it holds tensors that have no place in it: {', '.join(sorted(unknown))}")
-    except (PrenError, ValueError, LookupError, TypeError, ArithmeticError, MemoryError, RuntimeError) as error:
+    except (PrenError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
         raise PrenError(f"{path} is damaged or was not written by this version of pren: {error}") from error
     return method
 
