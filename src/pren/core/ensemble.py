@@ -7,6 +7,7 @@ only, so every layer is one batched product over the K heads.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -15,8 +16,43 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pren.core.batched_linear import BatchedLinear
 from pren.core.projection import LabelEmbeddings
+
+
+class BatchedLinear(nn.Module):
+    """y_k = x_k W_k + b_k for K heads at once, initialised as torch's `nn.Linear` is; with a ReLU if asked for.
+
+    Args:
+        heads: K.
+        fan_in: Inputs of each.
+        fan_out: Outputs of each.
+        rng: Where the initial weights come from; None leaves them open, for weights that are read from a file.
+        relu: Whether a ReLU follows.
+
+    Attributes:
+        weight: (K, fan_in, fan_out).
+        bias: (K, 1, fan_out).
+    """
+
+    def __init__(
+        self, heads: int, fan_in: int, fan_out: int, rng: np.random.Generator | None, relu: bool = False
+    ) -> None:
+        super().__init__()
+        bound = 1 / math.sqrt(fan_in)
+
+        def draw(*shape: int) -> nn.Parameter:
+            if rng is None:
+                return nn.Parameter(torch.empty(shape))
+            return nn.Parameter(torch.from_numpy(rng.random(shape, dtype=np.float32)).mul_(2 * bound).sub_(bound))
+
+        self.weight = draw(heads, fan_in, fan_out)
+        self.bias = draw(heads, 1, fan_out)
+        self.relu = relu
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(K, N, fan_in) -> (K, N, fan_out)."""
+        y = torch.baddbmm(self.bias, x, self.weight)
+        return y.relu_() if self.relu else y
 
 
 class Ensemble(nn.Module):
@@ -27,7 +63,8 @@ class Ensemble(nn.Module):
         hidden: Widths of the hidden layers; the paper has (512, 512).
         labels: Label embeddings and voting subsets, classes in the order of their names.
         output_relu: Whether the last layer has a ReLU too, as in the paper.
-        rng: Where the initial weights come from.
+        rng: Where the initial weights come from; see `BatchedLinear`.
+        linear: What makes a layer; `pren.engine` has one that computes the same in memory that it keeps.
     """
 
     embeddings: Tensor
@@ -39,15 +76,16 @@ class Ensemble(nn.Module):
         hidden: Sequence[int],
         labels: LabelEmbeddings,
         output_relu: bool,
-        rng: np.random.Generator,
+        rng: np.random.Generator | None,
+        linear: type[BatchedLinear] = BatchedLinear,
     ) -> None:
         super().__init__()
         heads, h, _ = labels.vectors.shape
         widths = [in_features, *hidden]
         self.layers = nn.ModuleList(
-            BatchedLinear(heads, fan_in, fan_out, rng, relu=True) for fan_in, fan_out in pairwise(widths)
+            linear(heads, fan_in, fan_out, rng, relu=True) for fan_in, fan_out in pairwise(widths)
         )
-        self.layers.append(BatchedLinear(heads, widths[-1], h, rng))
+        self.layers.append(linear(heads, widths[-1], h, rng))
         self.output_relu = output_relu
         self.register_buffer("embeddings", torch.from_numpy(labels.vectors).float())  # (K, h, L)
         self.register_buffer("subsets", torch.from_numpy(labels.subsets))  # (K, L)
@@ -92,16 +130,3 @@ class Ensemble(nn.Module):
         heads, images, classes = logits.shape
         every = targets.expand(heads, images).reshape(-1)
         return functional.cross_entropy(logits.reshape(-1, classes), every, reduction="sum") / images
-
-
-class Network(nn.Module):
-    """A backbone f_v (the identity where inputs are features) and the ensemble on top of it."""
-
-    def __init__(self, backbone: nn.Module, ensemble: Ensemble) -> None:
-        super().__init__()
-        self.backbone = backbone
-        self.ensemble = ensemble
-
-    def forward(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """The loss of a batch: the one thing that training asks for."""
-        return self.ensemble.loss(self.backbone(inputs), targets)

@@ -1,12 +1,20 @@
-"""Which images of the pool get a pseudo-label."""
+"""Which images of the pool get a pseudo-label.
+
+A rule is a function ``(scores, candidates, per_class, last) -> PseudoLabels``. This is the paper's; `pren.selection`
+knows rules by name.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+Scores = NDArray[np.float64]
+Classes = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,27 +43,36 @@ class PseudoLabels:
         return sum(pair not in old for pair in zip(self.images.tolist(), self.labels.tolist(), strict=True))
 
 
+SelectionRule = Callable[[Scores, Classes, int, PseudoLabels], PseudoLabels]
+
+
 def per_class(images_per_class: float, rho: float, n_max: int) -> int:
     """N_pseudo = min(ρ N_avg, N_max), rounded to nearest, at least 1."""
     return max(1, math.floor(min(rho * images_per_class, n_max) + 0.5))
 
 
-def select(scores: NDArray[np.float64], candidates: NDArray[np.bool_], top: int) -> PseudoLabels:
-    """Keep the best images of every candidate class *among those predicted as that class*.
+def best_candidate(scores: Scores, candidates: Classes) -> NDArray[np.int64]:
+    """Eq. 6: the candidate class (L,) with the largest score (N, L) of every image, as (N,) columns."""
+    classes = np.flatnonzero(candidates)
+    best: NDArray[np.int64] = classes[scores[:, classes].argmax(axis=1)]
+    return best
+
+
+def top_per_class(scores: Scores, candidates: Classes, per_class: int, last: PseudoLabels) -> PseudoLabels:
+    """Keep the best images of every candidate class *among those predicted as that class*, afresh in every round.
 
     The result does not depend on the order of the pool (but for images with equal scores).
 
     Args:
         scores: (N, L).
         candidates: (L,) the classes that may be predicted.
-        top: At most how many images per class.
+        per_class: At most how many images per class.
+        last: The pseudo-labels of the round before, which do not count here.
     """
-    classes = np.flatnonzero(candidates)
-    best = scores[:, classes].argmax(axis=1)
-    predicted = classes[best]
+    predicted = best_candidate(scores, candidates)
     score = scores[np.arange(len(scores)), predicted]
     order = np.lexsort((-score, predicted))  # by class, best first
     sorted_classes = predicted[order]
     rank = np.arange(len(order)) - np.searchsorted(sorted_classes, sorted_classes)
-    chosen = order[rank < top]
-    return PseudoLabels(chosen.astype(np.int64), predicted[chosen].astype(np.int64))
+    chosen = order[rank < per_class]
+    return PseudoLabels(chosen.astype(np.int64), predicted[chosen])

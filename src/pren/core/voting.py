@@ -1,4 +1,4 @@
-"""Eq. 5-7: the heads vote, the votes become scores, in chunks of bounded memory.
+"""Eq. 5-7: the heads vote, and the votes become scores.
 
 Head k votes for the class of its own subset Z_k with the largest v · E_k[:, c] (Eq. 5). φ(x, c) is the share of the
 heads with c ∈ Z_k that voted for c (Eq. 7), and the prediction is the class with the largest φ (Eq. 6).
@@ -17,20 +17,12 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pren.core.ensemble import Ensemble
 
 GzslRule = Literal["literal", "probability"]
-CHUNK_IMAGES = 256  # at most how many images are scored at once (a backbone's activations are large)
-CHUNK_NUMBERS = 8_000_000  # at most how many numbers (heads x images x units or classes) a chunk makes
-
-
-def chunk_size(ensemble: Ensemble) -> int:
-    """How many images to score at once, so that memory does not grow with the pool."""
-    heads, _, classes = ensemble.embeddings.shape
-    widest = max(classes, *(bias.shape[-1] for name, bias in ensemble.named_parameters() if name.endswith("bias")))
-    return max(1, min(CHUNK_IMAGES, CHUNK_NUMBERS // (heads * widest)))
+ScoreRule = Literal["votes", "literal", "probability"]
 
 
 def head_votes(ensemble: Ensemble, raw: Tensor) -> Tensor:
@@ -103,15 +95,14 @@ def zsl_scores(ensemble: Ensemble, raw: Tensor) -> Tensor:
     return torch.where(subsets.any(dim=0), phi + tie_break_weight(subsets) * p, p)
 
 
-def gzsl_scores(ensemble: Ensemble, raw: Tensor, rule: GzslRule, gamma: float) -> Tensor:
-    """Scores over S ∪ U.
+def gzsl_scores(ensemble: Ensemble, raw: Tensor, rule: GzslRule) -> Tensor:
+    """Scores over S ∪ U; γ, which is taken off every seen class, is for whoever compares them.
 
     Args:
         ensemble: The heads.
         raw: (K, N, h) embeddings before the output ReLU.
         rule: "literal": unseen classes score φ (ties broken as in `zsl_scores`), a seen class scores the average over
             the heads of v · E_k[:, c], as the paper prints it. "probability": every class scores the mean of p_k(c|x).
-        gamma: γ, taken off every seen class.
 
     Returns:
         (N, L) float64.
@@ -119,7 +110,34 @@ def gzsl_scores(ensemble: Ensemble, raw: Tensor, rule: GzslRule, gamma: float) -
     seen = ~ensemble.subsets.any(dim=0)
     similarities = ensemble.similarities(ensemble.activate(raw))
     if rule == "probability":
-        scores = mean_probabilities(similarities, ensemble.subsets)
-    else:
-        scores = torch.where(seen, similarities.double().mean(dim=0), zsl_scores(ensemble, raw))
-    return scores - gamma * seen.double()
+        return mean_probabilities(similarities, ensemble.subsets)
+    return torch.where(seen, similarities.double().mean(dim=0), zsl_scores(ensemble, raw))
+
+
+class Network(nn.Module):
+    """A backbone f_v (the identity where inputs are features) and the ensemble on top of it.
+
+    Args:
+        backbone: (N, ...) -> (N, d).
+        ensemble: The heads.
+        rule: How images are scored: "votes" in ZSL, otherwise as `gzsl_scores` says.
+    """
+
+    def __init__(self, backbone: nn.Module, ensemble: Ensemble, rule: ScoreRule = "votes") -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.ensemble = ensemble
+        self.rule = rule
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The scores (N, L) of all classes."""
+        return self.scores(inputs, self.rule)
+
+    def scores(self, inputs: Tensor, rule: ScoreRule) -> Tensor:
+        """The same by another rule."""
+        raw = self.ensemble(self.backbone(inputs))
+        return zsl_scores(self.ensemble, raw) if rule == "votes" else gzsl_scores(self.ensemble, raw, rule)
+
+    def loss(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Eq. 3 for a batch."""
+        return self.ensemble.loss(self.backbone(inputs), targets)

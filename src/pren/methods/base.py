@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+import torch
 from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
@@ -15,42 +17,56 @@ from torch import Tensor
 
 from pren.core.progressive import Round
 from pren.errors import PrenError
-from pren.inputs import Array, Inputs, as_inputs
-from pren.methods.params import validate
-from pren.methods.space import Space
+from pren.inputs import Array, Inputs, as_inputs, chunks
+from pren.methods.params import Learned, Param, declared, param, validate
+from pren.methods.space import Choice, Space
+from pren.preparation import PREPARATIONS, Matrix, Preparation, flat
 from pren.problem import ClassTable, Problem, Setting, candidates_of
-from pren.vision.images import ImageFiles
+from pren.refinement import REFINEMENTS, ScoredPool
+from pren.scoring import best_candidate, calibrated
 from pren.vision.preprocessing import Preprocessing
 
+MOST_FEATURES = 20_000  # systems of d x d would not fit beyond
+SCALINGS = Choice(("raw", "l2", "standard", "minmax"))
 Self = TypeVar("Self", bound="Method")
 
 
 class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not typed
     """A zero-shot method with scikit-learn's conventions.
 
-    The constructor only stores its arguments; what is learned ends in an underscore. A method writes `_fit` (or, where
-    training has rounds that can be watched and resumed, `fit_rounds` and `training_state`), `_scores`, and
-    `_state` / `_restore` for saving.
+    A method declares its parameters and what it learns (see `pren.methods.params`), and writes `_fit` and `_scores`.
+    Where training has rounds that can be watched and resumed, it writes `fit_rounds` and `training_state` instead of
+    `_fit`. The constructor only stores its arguments; what is learned ends in an underscore.
 
     Attributes:
         classes_: The class table it was fitted with; columns of the scores stand in its order.
         setting_: "zsl" or "gzsl".
         sample_shape_: The shape of one input.
+        preparation_: What features go through first; None where images go to a backbone.
         extractor_: What made the features it was fitted with; None if nobody knows, or for images.
         preprocessing_: What image files are brought to; None where inputs are arrays.
     """
 
     name: ClassVar[str]
-    learned: ClassVar[str]  # the attribute that is there once there is a model
-    space: ClassVar[Space] = {}  # what is worth tuning on validation classes
-    added: ClassVar[Mapping[str, Any]] = {}  # parameters that came later, with the value that means the same as before
-    gamma: float
+    params: ClassVar[Mapping[str, Param]]
+    space: ClassVar[Space]  # what is worth tuning on validation classes
+
+    features: str = param("raw", "How features are prepared, by name; see `pren.preparation`.", among=PREPARATIONS)
+    refinement: str = param(
+        "none", "What the scores of the pool go through, by name; see `pren.refinement`.", among=REFINEMENTS
+    )
+    gamma: float = param(0.0, "γ: in GZSL, taken off the scores of seen classes.")
 
     classes_: ClassTable
     setting_: Setting
     sample_shape_: tuple[int, ...]
+    preparation_: Preparation | None
     extractor_: dict[str, Any] | None = None
     preprocessing_: Preprocessing | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        _take_declarations(cls)
 
     def fit(self: Self, problem: Problem, fabric: Fabric | None = None) -> Self:
         """Fit to the labelled images, the signatures and, if the method is transductive, the pool.
@@ -97,13 +113,17 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         Returns:
             (N, L), larger is better, columns in the order of the class table.
         """
-        self._check_fitted()
-        wanted = as_inputs(inputs)
-        if isinstance(wanted, ImageFiles) and self.preprocessing_ is not None:
-            wanted = wanted.prepared(self.preprocessing_)
-        if wanted.sample_shape != self.sample_shape_:
-            raise PrenError(f"The model takes inputs of shape {self.sample_shape_} each, not {wanted.sample_shape}.")
-        return self._scores(wanted)
+        return calibrated(self._scores(self._ready(inputs)), self.classes_, self.setting_, self.gamma)
+
+    def pool_scores(self, pool: Inputs | Array) -> NDArray[np.float64]:
+        """Score every class for a whole pool, whose images may say something about each other; see `refinement`."""
+        wanted = self._ready(pool)
+        scores = self._scores(wanted)
+        if self.refinement != "none":  # which would not look at the features
+            candidates = self.classes_.among(candidates_of(self.setting_))
+            pool_as_seen = ScoredPool(scores, self._features(wanted), self.classes_, candidates)
+            scores = REFINEMENTS[self.refinement](pool_as_seen)
+        return calibrated(scores, self.classes_, self.setting_, self.gamma)
 
     def predict(self, inputs: Inputs | Array, among: str | None = None) -> NDArray[np.int64]:
         """Predict classes.
@@ -115,10 +135,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         Returns:
             (N,) rows of the class table.
         """
-        scores = self.scores(inputs)
-        candidates = np.flatnonzero(self.classes_.among(among or candidates_of(self.setting_)))
-        predicted: NDArray[np.int64] = candidates[scores[:, candidates].argmax(axis=1)]
-        return predicted
+        return best_candidate(self.scores(inputs), self.classes_.among(among or candidates_of(self.setting_)))
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model to a folder, which is made if need be."""
@@ -145,42 +162,134 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         """Everything beyond the model that resuming needs."""
         return {}
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, self.learned):
-            raise PrenError(f"This {type(self).__name__} is not fitted yet: call fit(problem) first.")
+    @abstractmethod
+    def _scores(self, inputs: Inputs) -> NDArray[np.float64]:
+        """(N, L) scores, without γ."""
+
+    def _fit(self, problem: Problem) -> None:
+        raise NotImplementedError
 
     def _begin(self, problem: Problem, *, fresh: bool) -> None:
         """Check the parameters, forget an older model if a fresh one is wanted, and remember the problem's looks."""
         self.set_params(**validate(type(self), self.get_params(deep=False)))
-        if fresh and hasattr(self, self.learned):
-            delattr(self, self.learned)
+        if fresh:
+            for attribute in [name for name in vars(self) if name.endswith("_")]:
+                delattr(self, attribute)
         self.classes_ = problem.classes
         self.setting_ = problem.setting
         self.sample_shape_ = problem.train.sample_shape
         self.extractor_ = problem.extractor
+        if "preparation_" not in vars(self):
+            self.preparation_ = self._fit_preparation(problem)
+
+    def _fit_preparation(self, problem: Problem) -> Preparation | None:
+        d = int(np.prod(self.sample_shape_))
+        if d > MOST_FEATURES:
+            raise PrenError(f"{self.name} takes features, not images of {d} numbers: extract them first (--frozen).")
+        return PREPARATIONS[self.features].fit(problem)
+
+    def _is_fitted(self) -> bool:
+        return all(name in vars(self) for name in declared(type(self), Learned))
+
+    def _check_fitted(self) -> None:
+        if not self._is_fitted():
+            raise PrenError(f"This {type(self).__name__} is not fitted yet: call fit(problem) first.")
+
+    def _ready(self, inputs: Inputs | Array) -> Inputs:
+        """Inputs as the method was fitted with."""
+        self._check_fitted()
+        wanted = as_inputs(inputs)
+        if self.preprocessing_ is not None:
+            wanted = wanted.prepared(self.preprocessing_)
+        if wanted.sample_shape != self.sample_shape_:
+            raise PrenError(f"The model takes inputs of shape {self.sample_shape_} each, not {wanted.sample_shape}.")
+        return wanted
+
+    def _features(self, inputs: Inputs) -> Matrix:
+        """(N, d) prepared features of all inputs."""
+        return np.concatenate(list(self._chunks(inputs)))
+
+    def _chunks(self, inputs: Inputs) -> Iterator[Matrix]:
+        """The same a few at a time."""
+        assert self.preparation_ is not None
+        for chunk in chunks(inputs):
+            yield self.preparation_.transform(flat(chunk))
 
     def _order(self) -> NDArray[np.int64]:
         """(L,) rows of the class table in the order of the names, in which chance and networks have the classes."""
         return np.argsort(np.array(self.classes_.names), kind="stable")
 
-    def _fit(self, problem: Problem) -> None:
-        raise NotImplementedError
+    def _sizes(self) -> dict[str, int]:
+        """What the letters in `learned` stand for."""
+        d, table = int(np.prod(self.sample_shape_)), self.classes_
+        return {
+            "d": d if self.preparation_ is None else self.preparation_.width(d),
+            "m": table.signatures.shape[1],
+            "L": len(table),
+            "S": int(table.seen.sum()),
+            "one": 1,
+        }
 
-    @abstractmethod
-    def _scores(self, inputs: Inputs) -> NDArray[np.float64]: ...
-
-    @abstractmethod
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """What was learned: tensors, and JSON-ready facts."""
+        arrays = {name.removesuffix("_"): getattr(self, name) for name in declared(type(self), Learned)}
+        if self.preparation_ is not None:
+            arrays |= {f"preparation.{name}": array for name, array in self.preparation_.arrays.items()}
+        return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}, {}
 
-    @abstractmethod
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         """The inverse of `_state`; the attributes of `Method` are already there.
 
         Raises:
-            ValueError: If they do not belong together. (KeyError, TypeError and RuntimeError mean the same.)
+            ValueError: If they do not belong together. (KeyError means the same.)
         """
+        self.preparation_ = self._restore_preparation(tensors)
+        sizes = self._sizes()
+        for name, known in declared(type(self), Learned).items():
+            shape = tuple(sizes[side] if side in sizes else getattr(self, side) for side in known.shape)
+            tensor = tensors[name.removesuffix("_")]
+            if tensor.shape != shape or tensor.dtype != torch.float64:
+                raise ValueError(f"{name} is {tensor.dtype} {tuple(tensor.shape)}, not float64 {shape}")
+            setattr(self, name, tensor.numpy())
 
-    def _calibrated(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Calibrated stacking: in GZSL, γ is taken off every seen class."""
-        return scores - self.gamma * self.classes_.seen if self.setting_ == "gzsl" else scores
+    def _restore_preparation(self, tensors: dict[str, Tensor]) -> Preparation:
+        prefix = "preparation."
+        arrays = {name.removeprefix(prefix): t.numpy() for name, t in tensors.items() if name.startswith(prefix)}
+        return PREPARATIONS[self.features].restore(arrays, int(np.prod(self.sample_shape_)))
+
+
+def _take_declarations(cls: type[Method]) -> None:
+    """Turn what a class declares into its constructor, its documentation and its search space."""
+    own = {name: value for name, value in vars(cls).items() if isinstance(value, Param | Learned)}
+    cls._declared = own  # type: ignore[attr-defined]
+    for name, value in own.items():
+        if isinstance(value, Param):
+            setattr(cls, name, value.default)
+        else:
+            delattr(cls, name)
+    cls.params = declared(cls, Param)
+    cls.space = {name: known.search for name, known in cls.params.items() if known.search is not None}
+    cls.__init__ = _constructor(cls.params)  # type: ignore[method-assign]
+    if cls.__doc__ is not None and not inspect.isabstract(cls):
+        described = "\n".join(f"        {name}: {known.doc}" for name, known in cls.params.items())
+        cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n    Args:\n{described}\n"
+
+
+def _constructor(params: Mapping[str, Param]) -> Any:
+    """A constructor that only stores its arguments, as scikit-learn wants it."""
+
+    def __init__(self: Method, **given: Any) -> None:  # noqa: N807
+        for name in given:
+            if name not in params:
+                raise TypeError(f"{type(self).__name__} has no parameter {name!r}")
+        for name, known in params.items():
+            setattr(self, name, given.get(name, known.default))
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    arguments = [inspect.Parameter(name, keyword, default=known.default) for name, known in params.items()]
+    myself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    __init__.__signature__ = inspect.Signature([myself, *arguments])  # type: ignore[attr-defined]
+    return __init__
+
+
+_take_declarations(Method)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from pren.methods.features import Matrix
+from pren.preparation import Matrix
 
 Labels = NDArray[np.int64]
 Loss = Callable[[Matrix, Labels], tuple[float, Matrix]]  # (n, C) scores and (n,) labels -> loss, (n, C) gradient
@@ -42,7 +42,7 @@ def fit_classifiers(X: Matrix, labels: Labels, count: int, loss: Loss, reg: floa
     return weights
 
 
-def softmax(scores: Matrix, labels: Labels) -> tuple[float, Matrix]:
+def cross_entropy(scores: Matrix, labels: Labels) -> tuple[float, Matrix]:
     """The mean of -log p(y | x), p the softmax of the scores."""
     log_p = log_softmax(scores, axis=1)
     picked = np.arange(len(scores)), labels

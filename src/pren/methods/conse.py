@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import softmax as probabilities
+from scipy.special import softmax
 
-from pren.methods.classifiers import fit_classifiers, softmax
-from pren.methods.features import Matrix, Scaling, unit
-from pren.methods.linear import Count, LinearMethod, Ridge
-from pren.methods.space import Choice, Real, Space, Whole
+from pren.methods.base import SCALINGS
+from pren.methods.classifiers import cross_entropy, fit_classifiers
+from pren.methods.linear import LinearMethod
+from pren.methods.params import learned, param
+from pren.methods.space import Real, Whole
+from pren.preparation import PREPARATIONS, Matrix, unit
 from pren.problem import Problem
 
 
@@ -25,50 +27,30 @@ class ConSE(LinearMethod):
     † Re-implemented from a description without the paper's text at hand. The paper takes the probabilities of an image
     network; here features are given, and the last layer is fitted to them, without a bias.
 
-    Args:
-        top: T, how many classes are mixed; if there are fewer, all of them.
-        reg: The weight of ‖W‖² / 2.
-        iterations: At most so many steps of L-BFGS.
-        features: How features are scaled; see `pren.methods.features.Scaler`.
-        gamma: GZSL: taken off the scores of seen classes.
-
     Attributes:
         weights_: W, (|S|, d), classes in the order of their names.
     """
 
     name: ClassVar[str] = "conse"
-    space: ClassVar[Space] = {
-        "top": Whole(1, 100, log=True),
-        "reg": Real(1e-6, 1e-1, log=True),
-        "features": Choice(("raw", "l2", "standard", "minmax")),
-    }
 
-    def __init__(
-        self,
-        top: Count = 10,
-        reg: Ridge = 1e-2,
-        iterations: Count = 200,
-        features: Scaling = "standard",
-        gamma: float = 0.0,
-    ) -> None:
-        self.top = top
-        self.reg = reg
-        self.iterations = iterations
-        self.features = features
-        self.gamma = gamma
+    top: int = param(
+        10, "T, how many classes are mixed; if there are fewer, all of them.", ge=1, search=Whole(1, 100, log=True)
+    )
+    reg: float = param(1e-2, "The weight of ‖W‖² / 2.", gt=0, search=Real(1e-6, 1e-1, log=True))
+    iterations: int = param(200, "At most so many steps of L-BFGS.", ge=1, le=10**6)
+    features: str = param("standard", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+
+    weights_: Matrix = learned("S", "d")
 
     def _learn(self, problem: Problem) -> Matrix:
         A = self._seen()
-        X, labels = self.scaler_(problem.train), self._places(problem)
-        return fit_classifiers(X, labels, len(A), softmax, self.reg, self.iterations)
+        X, labels = self._features(problem.train), self._places(problem)
+        return fit_classifiers(X, labels, len(A), cross_entropy, self.reg, self.iterations)
 
     def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
         A = self._seen()
         table = unit(signatures)
-        return lambda x: unit(mixture(probabilities(x @ self.weights_.T, axis=1), A, self.top)) @ table.T
-
-    def _shape(self, d: int, seen: int, m: int) -> tuple[int, ...]:
-        return seen, d
+        return lambda x: unit(mixture(softmax(x @ self.weights_.T, axis=1), A, self.top)) @ table.T
 
 
 def mixture(p: Matrix, signatures: Matrix, top: int) -> Matrix:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from pydantic import Field
 from sklearn.cluster import KMeans
-from torch import Tensor
 
-from pren.inputs import Inputs, chunks
-from pren.methods.base import Method
+from pren.inputs import Inputs
+from pren.methods.base import SCALINGS, Method
 from pren.methods.classifiers import fit_classifiers, weighted_one_versus_other
-from pren.methods.features import Matrix, Scaler, Scaling, flat, width
-from pren.methods.params import Positive, Rate, Seed
-from pren.methods.posterior import compatibility, posterior, unit_scaler
-from pren.methods.saved import matrix
-from pren.methods.space import Choice, Real, Space, Whole
+from pren.methods.params import learned, param
+from pren.methods.posterior import eszsl_weights, mean_length, posterior
+from pren.methods.space import Real, Whole
+from pren.preparation import PREPARATIONS, Matrix
 from pren.problem import Problem, candidates_of
 from pren.seeds import stream
 
@@ -44,67 +40,47 @@ class DCL(Method):
     Images are taken as flat pixels. Reference: "Zero-shot learning with transferred samples", IEEE TIP 2017, and
     "Zero-shot recognition via direct classifier learning with transferred samples and pseudo labels", AAAI 2017.
 
-    Args:
-        features: How to scale features; then images are brought to length 1 on average.
-        feature_reg: Of the inductive model, see `ESZSL`.
-        signature_reg: Of the inductive model, see `ESZSL`.
-        sharpness: How decided p is, see `pren.methods.posterior.posterior`.
-        penalty: C.
-        per_class: How many images a class takes in the first round, and how many more in every other.
-        clusters: Over how many clusters a class's images are spread. 1 takes the most confident ones, and was best on
-            a validation fold of CUB; more is the diversity that the paper asks for.
-        rounds: How often to label and train.
-        gamma: GZSL: taken off the scores of seen classes.
-        seed: For k-means; with one cluster there is no chance in it.
-
     Attributes:
         weights_: (L, d).
         biases_: (L,).
+        length_: (1,) how long images are on average, after their preparation; they are divided by it.
     """
 
     name: ClassVar[str] = "dcl"
-    learned: ClassVar[str] = "weights_"
-    space: ClassVar[Space] = {
-        "features": Choice(("raw", "l2", "standard", "minmax")),
-        "feature_reg": Real(1e-2, 1e2, log=True),
-        "signature_reg": Real(1e-3, 1e1, log=True),
-        "sharpness": Real(0.3, 10.0, log=True),
-        "penalty": Real(1e-2, 1e1, log=True),
-        "per_class": Whole(3, 30, log=True),
-        "clusters": Whole(1, 5),
-    }
 
-    def __init__(
-        self,
-        features: Scaling = "standard",
-        feature_reg: Rate = 10.0,
-        signature_reg: Rate = 0.1,
-        sharpness: Rate = 3.0,
-        penalty: Rate = 1.0,
-        per_class: Positive = 10,
-        clusters: Positive = 1,
-        rounds: Annotated[int, Field(ge=1, le=1000)] = 3,
-        gamma: float = 0.0,
-        seed: Seed = 0,
-    ) -> None:
-        self.features = features
-        self.feature_reg = feature_reg
-        self.signature_reg = signature_reg
-        self.sharpness = sharpness
-        self.penalty = penalty
-        self.per_class = per_class
-        self.clusters = clusters
-        self.rounds = rounds
-        self.gamma = gamma
-        self.seed = seed
+    features: str = param("standard", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+    feature_reg: float = param(10.0, "Of the inductive model, see `ESZSL`.", gt=0, search=Real(1e-2, 1e2, log=True))
+    signature_reg: float = param(0.1, "Of the inductive model, see `ESZSL`.", gt=0, search=Real(1e-3, 1e1, log=True))
+    sharpness: float = param(
+        3.0, "How decided p is, see `pren.methods.posterior.posterior`.", gt=0, search=Real(0.3, 10.0, log=True)
+    )
+    penalty: float = param(1.0, "C.", gt=0, search=Real(1e-2, 1e1, log=True))
+    per_class: int = param(
+        10,
+        "How many images a class takes in the first round, and how many more in every other.",
+        ge=1,
+        search=Whole(3, 30, log=True),
+    )
+    clusters: int = param(
+        1,
+        "Over how many clusters a class's images are spread. 1 takes the most confident ones, and was best on a "
+        "validation fold of CUB; more is the diversity that the paper asks for.",
+        ge=1,
+        search=Whole(1, 5),
+    )
+    rounds: int = param(3, "How often to label and train.", ge=1, le=1000)
+    seed: int = param(0, "For k-means; with one cluster there is no chance in it.", ge=0, le=2**63 - 1)
+
+    weights_: Matrix = learned("L", "d")
+    biases_: Matrix = learned("L")
+    length_: Matrix = learned("one")
 
     def _fit(self, problem: Problem) -> None:
-        width(problem.train, "DCL")
-        table = problem.classes
-        self.scaler_, X = unit_scaler(self.features, problem.train)
-        pool = self.scaler_(problem.pool)
+        table, X = problem.classes, self._features(problem.train)
+        self.length_ = mean_length(X)
+        X, pool = X / self.length_, self._features(problem.pool) / self.length_
         known = (X, problem.labels, np.ones(len(X)))
-        V = compatibility(X, problem.labels, table, self.feature_reg, self.signature_reg)
+        V = eszsl_weights(X, problem.labels, table, self.feature_reg, self.signature_reg)
         weights, biases = table.signatures @ V.T, np.zeros(len(table))
         scores = pool @ weights.T
         for number in range(1, self.rounds + 1):
@@ -122,7 +98,7 @@ class DCL(Method):
         """The images of every candidate class in one round."""
         order = self._order()
         candidates = order[self.classes_.among(candidates_of(self.setting_))[order]]
-        predicted = candidates[p[:, candidates].argmax(axis=1)]
+        predicted = candidates[p[:, candidates].argmax(axis=1)]  # ties go by name
         chosen = []
         for place, label in enumerate(candidates):
             mine = np.flatnonzero(predicted == label)
@@ -148,18 +124,7 @@ class DCL(Method):
         weights[rows], biases[rows] = fitted[:, :-1], fitted[:, -1]
 
     def _scores(self, inputs: Inputs) -> Matrix:
-        parts = [self.scaler_.transform(flat(chunk)) @ self.weights_.T + self.biases_ for chunk in chunks(inputs)]
-        return self._calibrated(np.concatenate(parts))
-
-    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        tensors = {"weights": torch.from_numpy(self.weights_), "biases": torch.from_numpy(self.biases_)}
-        return {**tensors, **self.scaler_.state()}, {}
-
-    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        d = int(np.prod(self.sample_shape_))
-        self.scaler_ = Scaler.restore(self.features, tensors, d)
-        self.biases_ = matrix(tensors, "biases", len(self.classes_))
-        self.weights_ = matrix(tensors, "weights", len(self.classes_), d)
+        return np.concatenate([x / self.length_ @ self.weights_.T + self.biases_ for x in self._chunks(inputs)])
 
 
 def diverse(X: Matrix, count: int, clusters: int, seed: int) -> NDArray[np.int64]:

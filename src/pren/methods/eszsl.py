@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
-from pren.methods.features import Matrix, Scaling
-from pren.methods.linear import LinearMethod, Ridge, solve_ridge
-from pren.methods.space import Choice, Real, Space
+from pren.methods.base import SCALINGS
+from pren.methods.linear import LinearMethod, solve_ridge
+from pren.methods.params import learned, param
+from pren.methods.space import Real
+from pren.preparation import PREPARATIONS, Matrix
 from pren.problem import Problem
 
 
@@ -17,35 +19,17 @@ class ESZSL(LinearMethod):
     Inductive: the pool is not looked at. Images are taken as flat pixels. Reference: "An embarrassingly simple approach
     to zero-shot learning", ICML 2015.
 
-    Args:
-        feature_reg: g.
-        signature_reg: l.
-        features: How features are scaled; see `pren.methods.features.Scaler`.
-        gamma: GZSL: taken off the scores of seen classes.
-
     Attributes:
         weights_: V, (d, m).
     """
 
     name: ClassVar[str] = "eszsl"
-    added: ClassVar[Mapping[str, Any]] = {"features": "raw"}
-    space: ClassVar[Space] = {
-        "feature_reg": Real(1e-3, 1e5, log=True),
-        "signature_reg": Real(1e-4, 1e2, log=True),
-        "features": Choice(("raw", "l2", "standard", "minmax")),
-    }
 
-    def __init__(
-        self,
-        feature_reg: Ridge = 1.0,
-        signature_reg: Ridge = 1.0,
-        features: Scaling = "raw",
-        gamma: float = 0.0,
-    ) -> None:
-        self.feature_reg = feature_reg
-        self.signature_reg = signature_reg
-        self.features = features
-        self.gamma = gamma
+    feature_reg: float = param(1.0, "g.", gt=0, search=Real(1e-3, 1e5, log=True))
+    signature_reg: float = param(1.0, "l.", gt=0, search=Real(1e-4, 1e2, log=True))
+    features: str = param("raw", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+
+    weights_: Matrix = learned("d", "m")
 
     def _learn(self, problem: Problem) -> Matrix:
         A = self._seen()
@@ -58,6 +42,3 @@ class ESZSL(LinearMethod):
     def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
         compatibility = self.weights_ @ signatures.T
         return lambda x: x @ compatibility
-
-    def _shape(self, d: int, seen: int, m: int) -> tuple[int, ...]:
-        return d, m

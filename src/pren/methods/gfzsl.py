@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from pydantic import Field
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import softmax
+from sklearn.kernel_ridge import KernelRidge
 from torch import Tensor
 
-from pren.errors import PrenError
-from pren.inputs import Inputs, chunks
-from pren.methods.base import Method
-from pren.methods.features import Matrix, Scaler, Scaling, flat, width
-from pren.methods.params import NotNegative, Rate
-from pren.methods.saved import matrix
-from pren.methods.space import Choice, Real, Space
+from pren.inputs import Inputs
+from pren.methods.base import SCALINGS, Method
+from pren.methods.params import learned, param
+from pren.methods.space import Real
+from pren.preparation import PREPARATIONS, Matrix
 from pren.problem import Problem, candidates_of
 
 LARGEST_LOG = 50.0  # of a predicted variance: e^50 is as good as infinite, and still a number
@@ -42,16 +38,6 @@ class GFZSL(Method):
     Images are taken as flat pixels. Reference: "A simple exponential family framework for zero-shot learning",
     ECML 2017.
 
-    Args:
-        features: How to scale features.
-        mean_reg: The ridge of μ.
-        variance_reg: The ridge of log σ².
-        variance_floor: No variance is smaller than this times the average variance within a seen class.
-        transductive: Whether EM adapts the unseen classes to the pool.
-        iterations: At most so many steps of EM.
-        tolerance: EM ends when a step adds less to the mean log-likelihood of an image.
-        gamma: GZSL: taken off the scores of seen classes.
-
     Attributes:
         means_: (L, d) μ.
         variances_: (L, d) σ².
@@ -59,39 +45,26 @@ class GFZSL(Method):
     """
 
     name: ClassVar[str] = "gfzsl"
-    learned: ClassVar[str] = "means_"
-    space: ClassVar[Space] = {
-        "features": Choice(("raw", "l2", "standard", "minmax")),
-        "mean_reg": Real(1e-3, 1e2, log=True),
-        "variance_reg": Real(1e-1, 1e8, log=True),
-        "variance_floor": Real(1e-2, 1e1, log=True),
-    }
 
-    def __init__(
-        self,
-        features: Scaling = "l2",
-        mean_reg: Rate = 1.0,
-        variance_reg: Rate = 1e3,
-        variance_floor: Rate = 1.0,
-        transductive: bool = True,
-        iterations: NotNegative = 100,
-        tolerance: Annotated[float, Field(ge=0)] = 1e-3,
-        gamma: float = 0.0,
-    ) -> None:
-        self.features = features
-        self.mean_reg = mean_reg
-        self.variance_reg = variance_reg
-        self.variance_floor = variance_floor
-        self.transductive = transductive
-        self.iterations = iterations
-        self.tolerance = tolerance
-        self.gamma = gamma
+    features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+    mean_reg: float = param(1.0, "The ridge of μ.", gt=0, search=Real(1e-3, 1e2, log=True))
+    variance_reg: float = param(1e3, "The ridge of log σ².", gt=0, search=Real(1e-1, 1e8, log=True))
+    variance_floor: float = param(
+        1.0,
+        "No variance is smaller than this times the average variance within a seen class.",
+        gt=0,
+        search=Real(1e-2, 1e1, log=True),
+    )
+    transductive: bool = param(True, "Whether EM adapts the unseen classes to the pool.")
+    iterations: int = param(100, "At most so many steps of EM.", ge=0)
+    tolerance: float = param(1e-3, "EM ends when a step adds less to the mean log-likelihood of an image.", ge=0)
+
+    means_: Matrix = learned("L", "d")
+    variances_: Matrix = learned("L", "d")
 
     def _fit(self, problem: Problem) -> None:
-        width(problem.train, "GFZSL")
         table = problem.classes
-        self.scaler_ = Scaler.fit(self.features, problem.train)
-        means, variances = class_statistics(self.scaler_(problem.train), problem.labels, len(table))
+        means, variances = class_statistics(self._features(problem.train), problem.labels, len(table))
         seen, unseen = table.signatures[table.seen], table.signatures[table.unseen]
         means[table.unseen] = kernel_ridge(seen, means[table.seen], unseen, self.mean_reg)
         floor = self.variance_floor * (float(variances[table.seen].mean()) or 1.0)  # each class may have one image
@@ -102,7 +75,7 @@ class GFZSL(Method):
         if self.transductive:
             mixture = np.flatnonzero(table.among(candidates_of(problem.setting)))
             means[mixture], variances[mixture], self.likelihoods_ = expectation_maximisation(
-                self.scaler_(problem.pool),
+                self._features(problem.pool),
                 means[mixture],
                 variances[mixture],
                 table.unseen[mixture],
@@ -114,23 +87,12 @@ class GFZSL(Method):
         self.means_ = means
 
     def _scores(self, inputs: Inputs) -> Matrix:
-        parts = [
-            log_densities(self.scaler_.transform(flat(chunk)), self.means_, self.variances_) for chunk in chunks(inputs)
-        ]
-        return self._calibrated(np.concatenate(parts))
-
-    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        tensors = {"means": torch.from_numpy(self.means_), "variances": torch.from_numpy(self.variances_)}
-        return {**tensors, **self.scaler_.state()}, {}
+        return np.concatenate([log_densities(x, self.means_, self.variances_) for x in self._chunks(inputs)])
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        d = int(np.prod(self.sample_shape_))
-        means, variances = (matrix(tensors, name, len(self.classes_), d) for name in ("means", "variances"))
-        if not (variances > 0).all():
+        super()._restore(tensors, facts)
+        if not (self.variances_ > 0).all():
             raise ValueError("variances must be positive")
-        self.scaler_ = Scaler.restore(self.features, tensors, d)
-        self.variances_ = variances
-        self.means_ = means
 
 
 def class_statistics(X: Matrix, labels: NDArray[np.int64], count: int) -> tuple[Matrix, Matrix]:
@@ -145,12 +107,8 @@ def class_statistics(X: Matrix, labels: NDArray[np.int64], count: int) -> tuple[
 def kernel_ridge(known: Matrix, values: Matrix, wanted: Matrix, ridge: float) -> Matrix:
     """Values (n, d) at the signatures `known` (n, m), carried over to `wanted` (u, m): (u, d)."""
     average = values.mean(axis=0)
-    K = (1 + known @ known.T) ** 2
-    try:
-        alpha = cho_solve(cho_factor(K + ridge * np.eye(len(K))), values - average)
-    except LinAlgError as error:
-        raise PrenError("GFZSL cannot solve its equations: take a larger mean_reg and variance_reg.") from error
-    carried: Matrix = (1 + wanted @ known.T) ** 2 @ alpha + average
+    kernel = KernelRidge(alpha=ridge, kernel="poly", degree=2, gamma=1.0, coef0=1.0)
+    carried: Matrix = kernel.fit(known, values - average).predict(wanted) + average
     return carried
 
 

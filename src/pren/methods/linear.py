@@ -1,60 +1,39 @@
-"""What methods share that are a few matrices on scaled features: reading, scaling, the order of classes, saving."""
+"""What methods share that are one array of weights on prepared features: reading, and the order of classes."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from pydantic import Field
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from torch import Tensor
 
 from pren.errors import PrenError
-from pren.inputs import Inputs, chunks
+from pren.inputs import Inputs
 from pren.methods.base import Method
-from pren.methods.features import Matrix, Scaler, Scaling, flat, width
+from pren.preparation import Matrix
 from pren.problem import Problem
-
-Ridge = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(ge=1, le=10**6)]
 
 
 class LinearMethod(Method):
-    """A method that writes `_learn`, `_scorer` and `_shape`, and leaves the rest to this class.
+    """A method that declares `weights_`, writes `_learn` and `_scorer`, and leaves the rest to this class.
 
     Images are taken as flat pixels. Classes are handed over in the order of their names, so that the order of the class
     table changes no bit.
-
-    Attributes:
-        weights_: What was learned, of the shape that `_shape` tells.
-        scaler_: How features are scaled.
     """
 
-    learned = "weights_"
-    features: Scaling
-
     weights_: Matrix
-    scaler_: Scaler
 
     @abstractmethod
     def _learn(self, problem: Problem) -> Matrix:
-        """Learn the weights; `scaler_` is already there."""
+        """Learn the weights."""
 
     @abstractmethod
     def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
         """From all signatures (L, m) in the order of the names, a function from features (n, d) to scores (n, L)."""
 
-    @abstractmethod
-    def _shape(self, d: int, seen: int, m: int) -> tuple[int, ...]:
-        """The shape of the weights for d features, so many seen classes and m attributes."""
-
     def _fit(self, problem: Problem) -> None:
-        width(problem.train, self.name)
-        self.scaler_ = Scaler.fit(self.features, problem.train)
         weights = self._learn(problem)
         if not np.isfinite(weights).all():
             raise PrenError(f"{self.name} ended in weights that are no numbers: try smaller steps or other scaling.")
@@ -63,26 +42,7 @@ class LinearMethod(Method):
     def _scores(self, inputs: Inputs) -> Matrix:
         order = self._order()
         score = self._scorer(self.classes_.signatures[order])
-        by_name = np.concatenate([score(self.scaler_.transform(flat(chunk))) for chunk in chunks(inputs)])
-        return self._calibrated(by_name[:, np.argsort(order)])
-
-    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        tensors = {"weights": torch.from_numpy(self.weights_), **self.scaler_.state()}
-        return tensors, {"attributes": self.classes_.signatures.shape[1]}
-
-    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        d, m = int(np.prod(self.sample_shape_)), self.classes_.signatures.shape[1]
-        weights = tensors["weights"]
-        wanted = self._shape(d, int(self.classes_.seen.sum()), m)
-        if weights.shape != wanted or weights.dtype != torch.float64:
-            raise ValueError(f"weights are {weights.dtype} {tuple(weights.shape)}, not float64 {wanted}")
-        if facts.get("attributes", m) != m:  # ESZSL did not always say it, and its weights tell
-            raise ValueError(f"signatures have {m} attributes, not {facts['attributes']}")
-        self.scaler_ = Scaler.restore(self.features, tensors, d)
-        unknown = (set(facts) - {"attributes"}) | (set(tensors) - {"weights", *self.scaler_.state()})
-        if unknown:
-            raise ValueError(f"{self.name} does not learn {', '.join(sorted(unknown))}")
-        self.weights_ = weights.numpy()
+        return np.concatenate([score(x) for x in self._chunks(inputs)])[:, np.argsort(order)]
 
     def _seen(self) -> Matrix:
         """(|S|, m) the signatures of the seen classes, in the order of the names."""
@@ -107,10 +67,10 @@ class LinearMethod(Method):
             XᵀX (d, d), empty if `gram` does not ask for it; the sum of the features of every seen class (|S|, d), in
             the order of the names; and how many images each has (|S|,).
         """
-        places, seen, d = self._places(problem), int(self.classes_.seen.sum()), width(problem.train, self.name)
+        places, sizes = self._places(problem), self._sizes()
+        d, seen = sizes["d"], sizes["S"]
         products, sums, start = np.zeros((d, d) if gram else (0, 0)), np.zeros((seen, d)), 0
-        for chunk in chunks(problem.train):
-            X = self.scaler_.transform(flat(chunk))
+        for X in self._chunks(problem.train):
             Y = np.eye(seen)[places[start : start + len(X)]]
             sums += Y.T @ X
             if gram:

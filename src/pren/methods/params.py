@@ -1,36 +1,116 @@
-"""Parameters of a method: one schema, read off its constructor, for Python, YAML and the command line."""
+"""Parameters of a method, each written once, and what it learns.
+
+A method declares both in its class body::
+
+    reg: float = param(1.0, "How much large weights cost.", gt=0, search=Real(1e-2, 1e4, log=True))
+    weights_: Matrix = learned("d", "m")
+
+From the first come the constructor, the documentation, the schema for YAML and the command line, and the search space;
+from the second saving and loading.
+"""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
 from pren.errors import PrenError, suggest
+from pren.methods.space import Dimension
+from pren.registry import Registry
+
+if TYPE_CHECKING:
+    from pren.methods.base import Method
 
 MOST = 10**9 - 1  # more than any machine can do; NumPy gives up somewhere beyond, and so do the names of checkpoints
 Positive = Annotated[int, Field(ge=1, le=MOST)]
-NotNegative = Annotated[int, Field(ge=0, le=MOST)]
-Seed = Annotated[int, Field(ge=0)]
-Rate = Annotated[float, Field(gt=0)]
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter.
+
+    Attributes:
+        default: Its value if nobody says another.
+        doc: What it is, in a sentence.
+        search: What is worth trying, for `pren tune`; None if it is not tuned.
+        bounds: What values it may have, as pydantic's `Field` names it.
+        among: Where its value is a name that others can add to: the names.
+    """
+
+    default: Any
+    doc: str
+    search: Dimension | None = None
+    bounds: Mapping[str, Any] = field(default_factory=dict)
+    among: Registry[Any] | None = None
+
+
+@dataclass(frozen=True)
+class Learned:
+    """An array that `fit` leaves.
+
+    Attributes:
+        shape: Of each side, how long it is: "d" features, "m" attributes, "L" classes, "S" seen ones, or the name of a
+            parameter.
+    """
+
+    shape: tuple[str, ...]
+
+
+def param(
+    default: Any, doc: str, *, search: Dimension | None = None, among: Registry[Any] | None = None, **bounds: Any
+) -> Any:
+    """Declare a parameter; see `Param`."""
+    return Param(default, doc, search, bounds, among)
+
+
+def learned(*shape: str) -> Any:
+    """Declare an array of double precision that is learned; see `Learned`."""
+    return Learned(shape)
+
+
+def declared(cls: type, kind: type) -> dict[str, Any]:
+    """What a class and those that it is made of declare, its own first."""
+    found: dict[str, Any] = {}
+    for part in cls.__mro__:
+        for name, value in vars(part).get("_declared", {}).items():
+            if name not in found:
+                found[name] = value
+    return {name: value for name, value in found.items() if isinstance(value, kind)}
 
 
 @cache
-def schema(method: type) -> type[BaseModel]:
-    """The constructor's annotations as a pydantic model that refuses unknown keys."""
-    hints = get_type_hints(method.__init__, include_extras=True)  # type: ignore[misc]
-    parameters = list(inspect.signature(method).parameters.values())
-    fields: dict[str, Any] = {p.name: (hints[p.name], p.default) for p in parameters}
+def schema(method: type[Method]) -> type[BaseModel]:
+    """The parameters as a pydantic model that refuses unknown keys."""
+    hints = get_type_hints(method, include_extras=True)
+    fields: dict[str, Any] = {}
+    for name, known in method.params.items():
+        kind = hints[name]
+        bounds = dict(known.bounds)
+        if kind in (int, int | None):
+            bounds.setdefault("le", MOST)
+        if known.among is not None:
+            kind = Annotated[kind, BeforeValidator(_member_of(known.among))]
+        fields[name] = (kind, Field(known.default, **bounds))
     return create_model(
         f"{method.__name__}Parameters", __config__=ConfigDict(extra="forbid", allow_inf_nan=False), **fields
     )
 
 
-def validate(method: type, params: Mapping[str, Any]) -> dict[str, Any]:
+def _member_of(names: Registry[Any]) -> Any:
+    def check(value: Any) -> Any:
+        if isinstance(value, str):
+            names[value]  # says which there are
+        return value
+
+    return check
+
+
+def validate(method: type[Method], params: Mapping[str, Any]) -> dict[str, Any]:
     """Check parameters and bring them to their declared types.
 
     Raises:

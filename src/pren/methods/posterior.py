@@ -6,32 +6,28 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from pren.inputs import ArrayInputs, Inputs
+from pren.inputs import ArrayInputs
 from pren.methods.eszsl import ESZSL
-from pren.methods.features import Matrix, Scaler, Scaling
+from pren.preparation import Matrix
 from pren.problem import ClassTable, Problem, Setting, candidates_of
 
 
-def unit_scaler(kind: Scaling, inputs: Inputs) -> tuple[Scaler, Matrix]:
-    """A scaler after which labelled images have length 1 on average (root mean square), and their features (n, d).
+def mean_length(X: Matrix) -> Matrix:
+    """The root mean square of the lengths of features (n, d), as (1,); 1 where all are zero.
 
-    So penalties and bounds mean the same whatever the scaling.
+    Divided by it, images have length 1 on average, so that penalties and bounds mean the same whatever the scaling.
     """
-    scaler = Scaler.fit(kind, inputs)
-    X = scaler(inputs)
-    length = float(np.sqrt((X**2).sum(axis=1).mean()))
-    if kind == "l2" or length == 0:
-        return scaler, X
-    return Scaler(kind, scaler.shift, scaler.scale / length), X / length
+    return np.array([float(np.sqrt((X**2).sum(axis=1).mean())) or 1.0])
 
 
-def compatibility(
+def eszsl_weights(
     X: Matrix, labels: NDArray[np.int64], classes: ClassTable, feature_reg: float, signature_reg: float
 ) -> Matrix:
     """ESZSL's V (d, m) for labelled features X (n, d): x V a_c scores class c."""
     # The pool is a part of every problem, but ESZSL does not look at it.
     problem = Problem(ArrayInputs(X), labels, ArrayInputs(X[:1]), classes)
-    return ESZSL(feature_reg=feature_reg, signature_reg=signature_reg).fit(problem).weights_
+    weights: Matrix = ESZSL(feature_reg=feature_reg, signature_reg=signature_reg).fit(problem).weights_
+    return weights
 
 
 def posterior(scores: Matrix, classes: ClassTable, setting: Setting, sharpness: float) -> Matrix:

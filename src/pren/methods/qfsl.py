@@ -3,42 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
-from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pren.core.division import State
-from pren.core.progressive import Round, images_at_once
-from pren.core.pseudo import PseudoLabels
-from pren.errors import PrenError
-from pren.inputs import ArrayInputs, Inputs
-from pren.methods.end_to_end import EndToEnd
-from pren.methods.features import Matrix, Scaler, Scaling
-from pren.methods.params import MOST, NotNegative, Positive, Rate, Seed
-from pren.methods.saved import load_weights
-from pren.methods.space import Choice, Real, Space
-from pren.methods.training import adam_tensors, checked_mean, linear, mixed_batches, read_adam
-from pren.problem import Problem
-from pren.processes import over_chunks, single_process
+from pren.engine.batches import TrainingSet, mixed_batches
+from pren.engine.trainer import Trainer
+from pren.methods.base import SCALINGS
+from pren.methods.network import EndToEnd, EpochMethod, initial_linear
+from pren.methods.params import Positive, param
+from pren.methods.space import Real
+from pren.preparation import PREPARATIONS, Matrix
+from pren.problem import UNKNOWN, Problem
 from pren.seeds import stream
-from pren.vision.backbones import check_takes, create_backbone, give_weights
-from pren.vision.preprocessing import Geometry
 
 
-class QFSL(EndToEnd):
+class QFSL(EpochMethod, EndToEnd):
     """p(c|x) = softmax_c(s W θ(x) · a_c) over all classes; loss -log p_y(x) + λ [-log Σ_{c∈U} p_c(x)] + η ‖W‖².
 
     θ is the backbone (the identity where inputs are features), W the embedding, a_c the signatures at unit length,
     which stay as they are. The first term is for labelled images, the second for the pool: its images must put their
-    probability somewhere among the unseen classes. A batch holds as many of these as of those.
+    probability somewhere among the unseen classes. A batch holds as many of these as of those. Scores are
+    log-probabilities.
 
     In GZSL the pool mixes seen and unseen classes and nobody knows which image is which, so the second term asks for it
     on average: with P the mean of Σ_{c∈U} p_c over the pool's half of a batch and π the share of unseen images, it is
@@ -47,25 +38,7 @@ class QFSL(EndToEnd):
     † Re-implemented from a description without the paper's text at hand. Left open there, and chosen here: Adam; a
     factor s on the compatibilities (unit signatures make them small); hidden layers if wanted; GZSL as above.
 
-    Fits epoch by epoch, and can be resumed after each. Reference: "Transductive unbiased embedding for zero-shot
-    learning", CVPR 2018.
-
-    Args:
-        features: How to scale features; images go to the backbone as they are.
-        hidden: Widths of hidden layers (ReLU) of the embedding; () is the paper's one linear layer.
-        scale: s.
-        bias_weight: λ.
-        unseen_share: π, None for the share of unseen classes in the table.
-        epochs: Passes over the labelled images.
-        batch_size: Images in a batch, half of them from the pool.
-        lr: Adam's learning rate.
-        backbone_lr: The backbone's own, None for `lr`.
-        weight_decay: η, on all weights.
-        gamma: GZSL: taken off the scores (log-probabilities) of seen classes.
-        backbone: Which network the images go through; None takes the problem's own, or ResNet-34 for image files.
-        weights: What it starts from: None for trained weights, the path of a file, or "random".
-        geometry: How image files are brought to its size: the "whole" image, or as "timm" does.
-        seed: For initial weights and batches.
+    Reference: "Transductive unbiased embedding for zero-shot learning", CVPR 2018.
 
     Attributes:
         network_: Backbone and embedding; classes in the order of their names.
@@ -73,157 +46,43 @@ class QFSL(EndToEnd):
     """
 
     name: ClassVar[str] = "qfsl"
-    learned: ClassVar[str] = "network_"
-    space: ClassVar[Space] = {
-        "features": Choice(("raw", "l2", "standard", "minmax")),
-        "scale": Real(1.0, 100.0, log=True),
-        "bias_weight": Real(1e-2, 2.0, log=True),
-        "lr": Real(1e-4, 1e-2, log=True),
-        "weight_decay": Real(1e-6, 1e-2, log=True),
-    }
 
-    def __init__(
-        self,
-        features: Scaling = "raw",
-        hidden: tuple[Positive, ...] = (),
-        scale: Annotated[float, Field(gt=0)] = 5.0,
-        bias_weight: Annotated[float, Field(ge=0)] = 0.1,
-        unseen_share: Annotated[float, Field(ge=0, le=1)] | None = None,
-        epochs: NotNegative = 10,
-        batch_size: Annotated[int, Field(ge=2, le=MOST)] = 64,
-        lr: Rate = 1e-3,
-        backbone_lr: Rate | None = None,
-        weight_decay: Annotated[float, Field(ge=0)] = 5e-4,
-        gamma: float = 0.0,
-        backbone: str | None = None,
-        weights: str | None = None,
-        geometry: Geometry = "whole",
-        seed: Seed = 0,
-    ) -> None:
-        self.features = features
-        self.hidden = hidden
-        self.scale = scale
-        self.bias_weight = bias_weight
-        self.unseen_share = unseen_share
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.backbone_lr = backbone_lr
-        self.weight_decay = weight_decay
-        self.gamma = gamma
-        self.backbone = backbone
-        self.weights = weights
-        self.geometry = geometry
-        self.seed = seed
+    features: str = param(
+        "raw", "How features are prepared; images go to the backbone as they are.", search=SCALINGS, among=PREPARATIONS
+    )
+    hidden: tuple[Positive, ...] = param((), "Widths of hidden layers (ReLU) of the embedding; () is the paper's.")
+    scale: float = param(5.0, "s.", gt=0, search=Real(1.0, 100.0, log=True))
+    bias_weight: float = param(0.1, "λ.", ge=0, search=Real(1e-2, 2.0, log=True))
+    unseen_share: float | None = param(None, "π; None for the share of unseen classes in the table.", ge=0, le=1)
+    batch_size: int = param(64, "Images in a batch, half of them from the pool.", ge=2)
+    lr: float = param(1e-3, "Adam's learning rate.", gt=0, search=Real(1e-4, 1e-2, log=True))
+    weight_decay: float = param(5e-4, "η, on all weights.", ge=0, search=Real(1e-6, 1e-2, log=True))
 
-    def fit_rounds(
-        self, problem: Problem, state: dict[str, Tensor] | None = None, fabric: Fabric | None = None
-    ) -> Iterator[Round]:
-        """Train epoch by epoch; see `Method.fit_rounds`."""
-        self._begin(problem, fresh=state is None)
-        problem = self._prepared(problem)
-        fabric = fabric or single_process()
-        self.check_processes(fabric.world_size)
-        if state is None:
-            self.scaler_ = Scaler.fit(self.features, problem.train) if len(self.sample_shape_) == 1 else None
-            self.network_ = self._build()
-            give_weights(self.network_.backbone, self.backbone_, self.weights)
-            check_takes(self.network_.backbone, self.backbone_, self.sample_shape_)
-        network = self.network_.to(fabric.device)
-        adam = self._adam(network)
-        done = 0
-        if state is not None:
-            done, entries = self._read_training_state(state, self._adam(network))
-            adam.load_state_dict({**adam.state_dict(), "state": entries})
-        train, pool = self._scaled(problem.train), self._scaled(problem.pool)
-        labels = torch.from_numpy(np.argsort(self._order())[problem.labels])
-        for epoch in range(done + 1, self.epochs + 1):
-            loss = self._epoch(fabric, adam, train, labels, pool, epoch)
-            self._done, self._adam_state = epoch, adam.state_dict()["state"]
-            yield Round(epoch - 1, loss, PseudoLabels.none(), 0)
+    network_: EmbeddingNetwork
 
-    def _epoch(
-        self, fabric: Fabric, adam: torch.optim.Adam, train: Inputs, labels: Tensor, pool: Inputs, epoch: int
-    ) -> float:
-        """One pass over the labelled images; returns the mean loss."""
-        network, losses = self.network_.train(), []
-        share = None
-        if self.setting_ == "gzsl":
-            share = float(self.classes_.unseen.mean()) if self.unseen_share is None else self.unseen_share
-        count = -(-len(train) // (self.batch_size - self.batch_size // 2))
-        for ours, theirs in mixed_batches(len(train), len(pool), self.batch_size, count, self.seed, epoch):
-            # One pass through the backbone for both halves: its normalisation must not tell them apart.
-            logits = network(torch.cat([train[ours], pool[theirs]]).to(fabric.device))
-            loss = functional.cross_entropy(logits[: len(ours)], labels[ours].to(fabric.device))
-            loss = loss + self.bias_weight * bias_loss(logits[len(ours) :], network.unseen, share)
-            adam.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            adam.step()
-            losses.append(loss.detach())
-        return checked_mean(losses, network)
+    def _epoch(self, trainer: Trainer, problem: Problem, epoch: int) -> float:
+        images = TrainingSet.with_pool(problem.train, problem.labels, problem.pool)
+        order = mixed_batches(len(problem.train), len(problem.pool), self.batch_size, self.seed, epoch)
+        return trainer.train(images, order)
 
-    def training_state(self) -> dict[str, Tensor]:
-        """Adam's state and the number of the last epoch; the weights are the model's."""
-        return {**adam_tensors(self._adam_state), "epoch": torch.tensor(self._done)}
-
-    def _read_training_state(self, state: dict[str, Tensor], adam: torch.optim.Adam) -> tuple[int, State]:
-        try:
-            done = int(state["epoch"])
-            if not 1 <= done <= self.epochs:
-                raise ValueError(f"there is no epoch {done}")
-            return done, read_adam(state, adam, stepped=True)
-        except (KeyError, ValueError, TypeError, OverflowError, RuntimeError) as error:
-            raise PrenError(f"The state of training is damaged or belongs to another model: {error}") from error
-
-    def _scores(self, inputs: Inputs) -> Matrix:
-        fabric = single_process()
-        network = self.network_.to(fabric.device).eval()
-
-        def log_probabilities(chunk: Tensor) -> Tensor:
-            logits: Tensor = network(chunk)
-            return logits.double().log_softmax(dim=-1)
-
-        by_name = over_chunks(fabric, self._scaled(inputs), images_at_once(inputs, fabric), log_probabilities)
-        return self._calibrated(by_name[:, np.argsort(self._order())])
-
-    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        scaler = self.scaler_.state() if self.scaler_ is not None else {}
-        return {**self.network_.state_dict(), **scaler}, self._backbone_facts()
-
-    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        # Before anything is built: numbers in the facts must not make us ask for more memory than the file itself is.
-        if max(self.sample_shape_[0], *self.hidden, 0) > max(tensor.numel() for tensor in tensors.values()):
-            raise ValueError("inputs or hidden layers are not those of the weights")
-        flat = len(self.sample_shape_) == 1
-        self.scaler_ = Scaler.restore(self.features, tensors, self.sample_shape_[0]) if flat else None
-        self._restore_backbone(tensors, facts)
-        network = self._build()
-        classes = {name: value.clone() for name, value in network.named_buffers(recurse=False)}
-        load_weights(network, {name: value for name, value in tensors.items() if not name.startswith("scaler.")})
-        if any(not torch.equal(tensors[name], value) for name, value in classes.items()):
-            raise ValueError("the network was made for other classes")
-        self.network_ = network
-
-    def _scaled(self, inputs: Inputs) -> Inputs:
-        return inputs if self.scaler_ is None else ArrayInputs(self.scaler_(inputs).astype(np.float32))
-
-    def _build(self) -> EmbeddingNetwork:
+    def _build(self, tensors: dict[str, Tensor] | None) -> EmbeddingNetwork:
         order = self._order()
-        backbone, width = create_backbone(self.backbone_, self.sample_shape_, self.seed)
-        signatures = self.classes_.signatures[order]
-        return EmbeddingNetwork(
+        backbone, width = self._make_backbone(tensors)
+        signatures, unseen = self.classes_.signatures[order], self.classes_.unseen[order]
+        network = EmbeddingNetwork(
             backbone,
             [width, *self.hidden, signatures.shape[1]],
             self.scale * signatures / np.linalg.norm(signatures, axis=1, keepdims=True),
-            self.classes_.unseen[order],
-            stream(self.seed, "weights"),
+            unseen,
+            stream(self.seed, "weights") if tensors is None else None,
         )
+        network.bias_weight = self.bias_weight
+        if self.setting_ == "gzsl":
+            network.unseen_share = float(unseen.mean()) if self.unseen_share is None else self.unseen_share
+        return network
 
     def _adam(self, network: EmbeddingNetwork) -> torch.optim.Adam:
-        groups = [{"params": list(network.embedding.parameters()), "lr": self.lr}]
-        backbone = list(network.backbone.parameters())
-        if backbone:
-            groups.append({"params": backbone, "lr": self.backbone_lr or self.lr})
+        groups = self._groups(network.backbone, network.embedding)
         return torch.optim.Adam(groups, weight_decay=self.weight_decay, fused=True)
 
 
@@ -236,6 +95,10 @@ class EmbeddingNetwork(nn.Module):
         signatures: (L, m).
         unseen: (L,)
         rng: Where the initial weights of the embedding come from.
+
+    Attributes:
+        bias_weight: λ.
+        unseen_share: π; None where every image of the pool is of an unseen class.
     """
 
     signatures: Tensor
@@ -247,20 +110,35 @@ class EmbeddingNetwork(nn.Module):
         widths: list[int],
         signatures: Matrix,
         unseen: NDArray[np.bool_],
-        rng: np.random.Generator,
+        rng: np.random.Generator | None,
     ) -> None:
         super().__init__()
         self.backbone = backbone
-        self.embedding = nn.ModuleList(linear(fan_in, fan_out, rng) for fan_in, fan_out in pairwise(widths))
-        self.register_buffer("signatures", torch.from_numpy(signatures).float())
-        self.register_buffer("unseen", torch.from_numpy(unseen))
+        self.embedding = nn.ModuleList(initial_linear(fan_in, fan_out, rng) for fan_in, fan_out in pairwise(widths))
+        self.register_buffer("signatures", torch.from_numpy(signatures).float(), persistent=False)
+        self.register_buffer("unseen", torch.from_numpy(unseen), persistent=False)
+        self.bias_weight = 0.0
+        self.unseen_share: float | None = None
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        """(N, *sample_shape) -> (N, L) compatibilities."""
+    def compatibilities(self, inputs: Tensor) -> Tensor:
+        """(N, *sample_shape) -> (N, L)."""
         x: Tensor = self.backbone(inputs)
         for layer in self.embedding[:-1]:
             x = layer(x).relu()
         return cast(Tensor, self.embedding[-1](x)) @ self.signatures.T
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(N, *sample_shape) -> (N, L) log p."""
+        return self.compatibilities(inputs).double().log_softmax(dim=-1)
+
+    def loss(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Of a batch of labelled images and of pool images, whose class is unknown.
+
+        One pass through the backbone for both: its normalisation must not tell them apart.
+        """
+        logits, known = self.compatibilities(inputs), targets != UNKNOWN
+        loss = functional.cross_entropy(logits[known], targets[known])
+        return loss + self.bias_weight * bias_loss(logits[~known], self.unseen, self.unseen_share)
 
 
 def bias_loss(logits: Tensor, unseen: Tensor, share: float | None) -> Tensor:

@@ -9,25 +9,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
 from torch import Tensor
 
-from pren.methods.features import Matrix, Scaling
-from pren.methods.linear import Count, LinearMethod
-from pren.methods.space import Choice, Real, Space, Whole
+from pren.methods.base import SCALINGS
+from pren.methods.linear import LinearMethod
+from pren.methods.params import learned, param
+from pren.methods.space import Real, Whole
+from pren.preparation import PREPARATIONS, Matrix
 from pren.problem import Problem
 from pren.seeds import stream
 
 MOMENTUM = 0.9
-Epochs = Annotated[int, Field(ge=0, le=10**6)]
-Rate = Annotated[float, Field(gt=0)]
-Margin = Annotated[float, Field(gt=0)]
-Seed = Annotated[int, Field(ge=0)]
 
 
 class RankingMethod(LinearMethod):
@@ -35,45 +31,20 @@ class RankingMethod(LinearMethod):
 
     The papers' only regulariser is to stop in time, so `epochs` is worth tuning.
 
-    Args:
-        margin: Δ, by how much the right class should lead.
-        lr: Learning rate; the momentum is 0.9.
-        epochs: Passes over the labelled images.
-        batch_size: Images in a batch, whose losses are averaged.
-        features: How features are scaled; see `pren.methods.features.Scaler`.
-        gamma: GZSL: taken off the scores of seen classes.
-        seed: For initial weights and batches.
-
     Attributes:
         weights_: W, (K, d, m).
     """
 
-    space: ClassVar[Space] = {
-        "margin": Real(0.1, 10.0, log=True),
-        "lr": Real(1e-3, 10.0, log=True),
-        "epochs": Whole(3, 50, log=True),
-        "features": Choice(("raw", "l2", "standard", "minmax")),
-    }
-
     maps: int = 1  # K
 
-    def __init__(
-        self,
-        margin: Margin = 1.0,
-        lr: Rate = 1.0,
-        epochs: Epochs = 10,
-        batch_size: Count = 64,
-        features: Scaling = "l2",
-        gamma: float = 0.0,
-        seed: Seed = 0,
-    ) -> None:
-        self.margin = margin
-        self.lr = lr
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.features = features
-        self.gamma = gamma
-        self.seed = seed
+    margin: float = param(1.0, "Δ, by how much the right class should lead.", gt=0, search=Real(0.1, 10.0, log=True))
+    lr: float = param(1.0, "Learning rate; the momentum is 0.9.", gt=0, search=Real(1e-3, 10.0, log=True))
+    epochs: int = param(10, "Passes over the labelled images.", ge=0, le=10**6, search=Whole(3, 50, log=True))
+    batch_size: int = param(64, "Images in a batch, whose losses are averaged.", ge=1, le=10**6)
+    features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+    seed: int = param(0, "For initial weights and batches.", ge=0, le=2**63 - 1)
+
+    weights_: Matrix = learned("maps", "d", "m")
 
     @abstractmethod
     def _loss(self, scores: Tensor, labels: Tensor) -> Tensor:
@@ -81,7 +52,7 @@ class RankingMethod(LinearMethod):
 
     def _learn(self, problem: Problem) -> Matrix:
         A = self._seen()
-        X = torch.from_numpy(self.scaler_(problem.train)).float()
+        X = torch.from_numpy(self._features(problem.train)).float()
         labels = torch.from_numpy(self._places(problem))
         weights = initial_weights((self.maps, X.shape[1], A.shape[1]), stream(self.seed, "weights"))
         signatures = torch.from_numpy(A).float()
@@ -89,7 +60,7 @@ class RankingMethod(LinearMethod):
         for epoch in range(self.epochs):
             shuffled = torch.from_numpy(stream(self.seed, "batches", epoch).permutation(len(X)))
             for batch in torch.split(shuffled, self.batch_size):
-                loss = self._loss(compatibility(X[batch], weights, signatures), labels[batch]).mean()
+                loss = self._loss(bilinear(X[batch], weights, signatures), labels[batch]).mean()
                 descent.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]  # torch's own is not typed
                 descent.step()
@@ -97,13 +68,10 @@ class RankingMethod(LinearMethod):
 
     def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
         weights, table = torch.from_numpy(self.weights_), torch.from_numpy(signatures)
-        return lambda x: compatibility(torch.from_numpy(x), weights, table).numpy()
-
-    def _shape(self, d: int, seen: int, m: int) -> tuple[int, ...]:
-        return self.maps, d, m
+        return lambda x: bilinear(torch.from_numpy(x), weights, table).numpy()
 
 
-def compatibility(x: Tensor, weights: Tensor, signatures: Tensor) -> Tensor:
+def bilinear(x: Tensor, weights: Tensor, signatures: Tensor) -> Tensor:
     """F, (n, L), from features (n, d), weights (K, d, m) and signatures (L, m)."""
     return (x @ weights @ signatures.T).amax(dim=0)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatch
 from typing import Any
 
-from pren.errors import PrenError, suggest
+from pren.errors import PrenError
 from pren.methods.ale import ALE
 from pren.methods.base import Method
 from pren.methods.conse import ConSE
@@ -25,10 +24,11 @@ from pren.methods.sae import SAE
 from pren.methods.sje import SJE
 from pren.methods.sync import SynC
 from pren.methods.uda import UDA
+from pren.registry import Registry
 
 
 @dataclass(frozen=True)
-class Entry:
+class MethodEntry:
     """A method as users name it.
 
     Attributes:
@@ -46,54 +46,64 @@ class Entry:
     preset: Mapping[str, Any] = field(default_factory=dict)
 
 
-METHODS: dict[str, Entry] = {
-    entry.name: entry
-    for entry in (
-        Entry("pren", "PrEN", "K heads with projected signatures vote and teach each other (transductive)", PrEN),
-        Entry(
-            "pren-no-projection",
-            "PrEN w/o Proj",
-            "PrEN whose heads all see the original signatures (transductive)",
-            PrEN,
-            {"projection": False},
-        ),
-        Entry(
-            "progressive",
-            "Progressive Training",
-            "one head, original signatures, every unseen class a candidate (transductive)",
-            PrEN,
-            {"heads": 1, "projection": False, "subsets": "all"},
-        ),
-        Entry("eszsl", "ESZSL", "bilinear compatibility in closed form (inductive)", ESZSL),
-        Entry("devise", "DeViSE", "bilinear compatibility, every violated margin counts (inductive)", DeViSE),
-        Entry("ale", "ALE", "bilinear compatibility, violated margins count by rank (inductive)", ALE),
-        Entry("sje", "SJE", "bilinear compatibility, the worst violated margin counts (inductive)", SJE),
-        Entry("latem", "LatEm †", "several bilinear maps, the best one counts (inductive)", LatEm),
-        Entry("sync", "SynC", "classifiers mixed from those of similar seen classes (inductive)", SynC),
-        Entry("sae", "SAE S→F", "linear autoencoder, signatures decoded to features (inductive)", SAE),
-        Entry(
-            "sae-f2s",
-            "SAE F→S",
-            "linear autoencoder, features encoded to signatures (inductive)",
-            SAE,
-            {"direction": "f2s"},
-        ),
-        Entry("conse", "ConSE †", "signatures of the most probable seen classes, averaged (inductive)", ConSE),
-        Entry("ridge-s2v", "Ridge s→v", "signatures regressed to class means of features (inductive)", RidgeS2V),
-        Entry("uda", "UDA †", "signatures as sparse codes, with a dictionary adapted to the pool (transductive)", UDA),
-        Entry("dcl", "DCL †", "linear SVMs on trusted and diverse pseudo-labels (transductive)", DCL),
-        Entry("revise", "ReViSE †", "two autoencoders with a common code teach themselves (transductive)", ReViSE),
-        Entry("gfzsl", "GFZSL", "Gaussians predicted from signatures, adapted by EM (transductive)", GFZSL),
-        Entry("qfsl", "QFSL †", "a network whose pool must lie among the unseen classes (transductive)", QFSL),
-    )
-}
+METHODS: Registry[MethodEntry] = Registry("method")
+for _entry in (
+    MethodEntry("pren", "PrEN", "K heads with projected signatures vote and teach each other (transductive)", PrEN),
+    MethodEntry(
+        "pren-no-projection",
+        "PrEN w/o Proj",
+        "PrEN whose heads all see the original signatures (transductive)",
+        PrEN,
+        {"projection": False},
+    ),
+    MethodEntry(
+        "progressive",
+        "Progressive Training",
+        "one head, original signatures, every unseen class a candidate (transductive)",
+        PrEN,
+        {"heads": 1, "projection": False, "subsets": "all"},
+    ),
+    MethodEntry("eszsl", "ESZSL", "bilinear compatibility in closed form (inductive)", ESZSL),
+    MethodEntry("devise", "DeViSE", "bilinear compatibility, every violated margin counts (inductive)", DeViSE),
+    MethodEntry("ale", "ALE", "bilinear compatibility, violated margins count by rank (inductive)", ALE),
+    MethodEntry("sje", "SJE", "bilinear compatibility, the worst violated margin counts (inductive)", SJE),
+    MethodEntry("latem", "LatEm †", "several bilinear maps, the best one counts (inductive)", LatEm),
+    MethodEntry("sync", "SynC", "classifiers mixed from those of similar seen classes (inductive)", SynC),
+    MethodEntry("sae", "SAE S→F", "linear autoencoder, signatures decoded to features (inductive)", SAE),
+    MethodEntry(
+        "sae-f2s",
+        "SAE F→S",
+        "linear autoencoder, features encoded to signatures (inductive)",
+        SAE,
+        {"direction": "f2s"},
+    ),
+    MethodEntry("conse", "ConSE †", "signatures of the most probable seen classes, averaged (inductive)", ConSE),
+    MethodEntry("ridge-s2v", "Ridge s→v", "signatures regressed to class means of features (inductive)", RidgeS2V),
+    MethodEntry("uda", "UDA †", "signatures as sparse codes, the dictionary adapted to the pool (transductive)", UDA),
+    MethodEntry("dcl", "DCL †", "linear SVMs on trusted and diverse pseudo-labels (transductive)", DCL),
+    MethodEntry("revise", "ReViSE †", "two autoencoders with a common code teach themselves (transductive)", ReViSE),
+    MethodEntry("gfzsl", "GFZSL", "Gaussians predicted from signatures, adapted by EM (transductive)", GFZSL),
+    MethodEntry("qfsl", "QFSL †", "a network whose pool must lie among the unseen classes (transductive)", QFSL),
+):
+    METHODS.add(_entry.name, _entry)
 
 
-def get_entry(name: str) -> Entry:
-    """Look a method up; an unknown name raises a `PrenError` with the nearest ones."""
-    if name not in METHODS:
-        raise PrenError(f"Unknown method {name!r}. {suggest(name, METHODS)}")
-    return METHODS[name]
+def register_method(name: str, *, title: str, summary: str, **preset: Any) -> Callable[[type[Method]], type[Method]]:
+    """Make a method known by name, as a decorator of its class.
+
+    Args:
+        name: What to write on the command line. The class is named so, too: that is how a saved model finds it.
+        title: What to write in a table.
+        summary: One line that ends with "(inductive)" or "(transductive)".
+        **preset: Parameters that make it this method.
+    """
+
+    def add(method: type[Method]) -> type[Method]:
+        method.name = name
+        METHODS.add(name, MethodEntry(name, title, summary, method, preset))
+        return method
+
+    return add
 
 
 def create(name: str, **params: Any) -> Method:
@@ -102,13 +112,13 @@ def create(name: str, **params: Any) -> Method:
     Raises:
         PrenError: For an unknown name or parameter, a bad value, or one that would make it another method.
     """
-    entry = get_entry(name)
+    entry = METHODS[name]
     for key, value in entry.preset.items():
         if params.get(key, value) != value:
             raise PrenError(f"{name} means {key}={value}: use another method to change it.")
     return entry.method(**validate(entry.method, {**params, **entry.preset}))
 
 
-def list_methods(pattern: str = "*") -> list[Entry]:
+def list_methods(pattern: str = "*") -> list[MethodEntry]:
     """The methods whose name matches a shell pattern."""
-    return [entry for entry in METHODS.values() if fnmatch(entry.name, pattern)]
+    return [METHODS[name] for name in METHODS.matching(pattern)]

@@ -7,9 +7,11 @@ from typing import ClassVar, Literal
 
 from scipy.spatial.distance import cdist
 
-from pren.methods.features import Matrix, Scaling, unit
-from pren.methods.linear import LinearMethod, Ridge, solve_ridge
-from pren.methods.space import Choice, Real, Space
+from pren.methods.base import SCALINGS
+from pren.methods.linear import LinearMethod, solve_ridge
+from pren.methods.params import learned, param
+from pren.methods.space import Choice, Real
+from pren.preparation import PREPARATIONS, Matrix, unit
 from pren.problem import Problem
 
 
@@ -21,34 +23,19 @@ class RidgeS2V(LinearMethod):
     classes from being the nearest ones of everything ("Ridge regression, hubness, and zero-shot learning", ECML 2015,
     which regresses single images).
 
-    Args:
-        reg: l.
-        distance: "cosine" or "euclid", what the nearest class mean is nearest by.
-        features: How features are scaled; see `pren.methods.features.Scaler`.
-        gamma: GZSL: taken off the scores of seen classes.
-
     Attributes:
         weights_: W, (m, d).
     """
 
     name: ClassVar[str] = "ridge-s2v"
-    space: ClassVar[Space] = {
-        "reg": Real(1e-3, 1e1, log=True),
-        "distance": Choice(("cosine", "euclid")),
-        "features": Choice(("raw", "l2", "standard", "minmax")),
-    }
 
-    def __init__(
-        self,
-        reg: Ridge = 0.1,
-        distance: Literal["cosine", "euclid"] = "cosine",
-        features: Scaling = "l2",
-        gamma: float = 0.0,
-    ) -> None:
-        self.reg = reg
-        self.distance = distance
-        self.features = features
-        self.gamma = gamma
+    reg: float = param(0.1, "l.", gt=0, search=Real(1e-3, 1e1, log=True))
+    distance: Literal["cosine", "euclid"] = param(
+        "cosine", "What the nearest class mean is nearest by.", search=Choice(("cosine", "euclid"))
+    )
+    features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+
+    weights_: Matrix = learned("m", "d")
 
     def _learn(self, problem: Problem) -> Matrix:
         A = self._seen()
@@ -61,6 +48,3 @@ class RidgeS2V(LinearMethod):
             return lambda x: -cdist(x, means)
         directions = unit(means)
         return lambda x: unit(x) @ directions.T
-
-    def _shape(self, d: int, seen: int, m: int) -> tuple[int, ...]:
-        return m, d

@@ -8,9 +8,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.linalg import eigh
 
-from pren.methods.features import Matrix, Scaling, unit
-from pren.methods.linear import LinearMethod, Ridge
-from pren.methods.space import Choice, Real, Space
+from pren.methods.base import SCALINGS
+from pren.methods.linear import LinearMethod
+from pren.methods.params import learned, param
+from pren.methods.space import Real
+from pren.preparation import PREPARATIONS, Matrix, unit
 from pren.problem import Problem
 
 Direction = Literal["s2f", "f2s"]
@@ -25,34 +27,21 @@ class SAE(LinearMethod):
     The paper predicts in both directions and does not say which to prefer; from signatures to features is much the
     better one in all that was published since.
 
-    Args:
-        code_weight: l, how much the encoder counts against the decoder.
-        direction: "s2f" compares features with decoded signatures, cos(x, Wᵀa_c); "f2s" compares encoded features with
-            signatures, cos(W x, a_c).
-        features: How features are scaled; see `pren.methods.features.Scaler`.
-        gamma: GZSL: taken off the scores of seen classes.
-
     Attributes:
         weights_: W, (m, d).
     """
 
     name: ClassVar[str] = "sae"
-    space: ClassVar[Space] = {
-        "code_weight": Real(1e-6, 1e3, log=True),
-        "features": Choice(("raw", "l2", "standard", "minmax")),
-    }
 
-    def __init__(
-        self,
-        code_weight: Ridge = 0.2,
-        direction: Direction = "s2f",
-        features: Scaling = "l2",
-        gamma: float = 0.0,
-    ) -> None:
-        self.code_weight = code_weight
-        self.direction = direction
-        self.features = features
-        self.gamma = gamma
+    code_weight: float = param(
+        0.2, "l, how much the encoder counts against the decoder.", gt=0, search=Real(1e-6, 1e3, log=True)
+    )
+    direction: Direction = param(
+        "s2f", "'s2f' compares features with decoded signatures, cos(x, Wᵀa_c); 'f2s' encoded features, cos(W x, a_c)."
+    )
+    features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+
+    weights_: Matrix = learned("m", "d")
 
     def _learn(self, problem: Problem) -> Matrix:
         A = self._seen()
@@ -66,9 +55,6 @@ class SAE(LinearMethod):
             return lambda x: unit(x @ self.weights_.T) @ table.T
         decoded = unit(signatures @ self.weights_)
         return lambda x: unit(x) @ decoded.T
-
-    def _shape(self, d: int, seen: int, m: int) -> tuple[int, ...]:
-        return m, d
 
 
 def solve_sylvester(left: Matrix, right: Matrix, total: Matrix) -> Matrix:

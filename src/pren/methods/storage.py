@@ -113,8 +113,8 @@ def load_model(folder: str | Path) -> Method:
             if not bool(tensor.isfinite().all()):
                 raise ValueError(f"{name} holds NaN or infinite values")
         facts = _Facts.model_validate(header)
-        entry = METHODS[facts.method]
-        method = entry.method(**validate(entry.method, facts.params))
+        kind = METHODS[facts.method].method
+        method = kind(**validate(kind, facts.params))
         table = ClassTable.build(facts.class_names, tensors.pop("signatures"), np.array(facts.seen), normalise=False)
         method.classes_ = replace(table, normalised=facts.normalised)
         method.setting_ = facts.setting

@@ -10,10 +10,12 @@ from scipy.linalg import pinv
 from scipy.spatial.distance import cdist, pdist
 from scipy.special import softmax
 
+from pren.methods.base import SCALINGS
 from pren.methods.classifiers import Loss, crammer_singer, fit_classifiers, one_versus_other
-from pren.methods.features import Matrix, Scaling, unit
-from pren.methods.linear import Count, LinearMethod, Ridge
-from pren.methods.space import Choice, Real, Space
+from pren.methods.linear import LinearMethod
+from pren.methods.params import learned, param
+from pren.methods.space import Choice, Real
+from pren.preparation import PREPARATIONS, Matrix, unit
 from pren.problem import Problem
 
 
@@ -27,46 +29,28 @@ class SynC(LinearMethod):
     Signatures are brought to unit length and divided by the median distance. Of which classes is left open; here it is
     of the seen ones, as for all that is learned.
 
-    Args:
-        loss: "ovo" for squared hinge losses of one class against all others; "cs" for Crammer and Singer's, squared;
-            "struct" for the same with the distance of the signatures as the margin.
-        reg: The weight of ‖W‖² / 2.
-        sharpness: σ.
-        iterations: At most so many steps of L-BFGS.
-        features: How features are scaled; see `pren.methods.features.Scaler`.
-        gamma: GZSL: taken off the scores of seen classes.
-
     Attributes:
         weights_: V, (|S|, d), classes in the order of their names.
     """
 
     name: ClassVar[str] = "sync"
-    space: ClassVar[Space] = {
-        "loss": Choice(("ovo", "cs", "struct")),
-        "reg": Real(2.0**-30, 2.0**-8, log=True),
-        "sharpness": Real(2.0**-5, 2.0**5, log=True),
-        "features": Choice(("raw", "l2", "standard", "minmax")),
-    }
 
-    def __init__(
-        self,
-        loss: Literal["ovo", "cs", "struct"] = "ovo",
-        reg: Ridge = 2.0**-18,
-        sharpness: Ridge = 1.0,
-        iterations: Count = 200,
-        features: Scaling = "l2",
-        gamma: float = 0.0,
-    ) -> None:
-        self.loss = loss
-        self.reg = reg
-        self.sharpness = sharpness
-        self.iterations = iterations
-        self.features = features
-        self.gamma = gamma
+    loss: Literal["ovo", "cs", "struct"] = param(
+        "ovo",
+        "'ovo' for squared hinge losses of one class against all others; 'cs' for Crammer and Singer's, squared; "
+        "'struct' for the same with the distance of the signatures as the margin.",
+        search=Choice(("ovo", "cs", "struct")),
+    )
+    reg: float = param(2.0**-18, "The weight of ‖W‖² / 2.", gt=0, search=Real(2.0**-30, 2.0**-8, log=True))
+    sharpness: float = param(1.0, "σ.", gt=0, search=Real(2.0**-5, 2.0**5, log=True))
+    iterations: int = param(200, "At most so many steps of L-BFGS.", ge=1, le=10**6)
+    features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+
+    weights_: Matrix = learned("S", "d")
 
     def _learn(self, problem: Problem) -> Matrix:
         A = self._seen()
-        X, labels = self.scaler_(problem.train), self._places(problem)
+        X, labels = self._features(problem.train), self._places(problem)
         W = fit_classifiers(X, labels, len(A), self._classifier_loss(A), self.reg, self.iterations)
         phantoms: Matrix = pinv(similarity(A, A, self.sharpness)) @ W
         return phantoms
@@ -80,9 +64,6 @@ class SynC(LinearMethod):
         A = self._seen()
         classifiers = similarity(signatures, A, self.sharpness) @ self.weights_
         return lambda x: x @ classifiers.T
-
-    def _shape(self, d: int, seen: int, m: int) -> tuple[int, ...]:
-        return seen, d
 
 
 def similarity(signatures: Matrix, phantoms: Matrix, sharpness: float) -> Matrix:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import torch
-from pydantic import Field
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from torch import Tensor
 
 from pren.errors import PrenError
-from pren.inputs import Inputs, chunks
-from pren.methods.base import Method
-from pren.methods.features import Matrix, Scaler, Scaling, flat, width
-from pren.methods.params import Rate
-from pren.methods.posterior import compatibility, posterior, unit_scaler
-from pren.methods.saved import matrix
-from pren.methods.space import Choice, Real, Space
+from pren.inputs import Inputs
+from pren.methods.base import SCALINGS, Method
+from pren.methods.params import learned, param
+from pren.methods.posterior import eszsl_weights, mean_length, posterior
+from pren.methods.space import Real
+from pren.preparation import PREPARATIONS, Matrix, unit
 from pren.problem import Problem
 
 STEPS = 1000  # of FISTA, at most
@@ -40,66 +36,38 @@ class UDA(Method):
 
     Images are taken as flat pixels. Reference: "Unsupervised domain adaptation for zero-shot learning", ICCV 2015.
 
-    Args:
-        features: How to scale features; then images are brought to length 1 on average, which the bound on D suits.
-        feature_reg: Of the inductive model, see `ESZSL`.
-        signature_reg: Of the inductive model, see `ESZSL`.
-        sharpness: How decided w is, see `pren.methods.posterior.posterior`.
-        source_reg: The ridge of D_s.
-        dictionary_reg: λ1.
-        code_reg: λ2.
-        sparsity: λ3.
-        rounds: How often the dictionary is adapted; 0 leaves D_s.
-        gamma: GZSL: taken off the scores of seen classes.
-
     Attributes:
         dictionary_: (d, m) D.
         compatibility_: (d, m) of the inductive model.
+        length_: (1,) how long images are on average, after their preparation; they are divided by it.
     """
 
     name: ClassVar[str] = "uda"
-    learned: ClassVar[str] = "dictionary_"
-    space: ClassVar[Space] = {
-        "features": Choice(("raw", "l2", "standard", "minmax")),
-        "feature_reg": Real(1e-2, 1e2, log=True),
-        "signature_reg": Real(1e-3, 1e1, log=True),
-        "sharpness": Real(0.5, 10.0, log=True),
-        "dictionary_reg": Real(1e-1, 1e4, log=True),
-        "code_reg": Real(1e-2, 1e1, log=True),
-        "sparsity": Real(1e-5, 1e-2, log=True),
-    }
 
-    def __init__(
-        self,
-        features: Scaling = "standard",
-        feature_reg: Rate = 10.0,
-        signature_reg: Rate = 0.1,
-        sharpness: Rate = 2.0,
-        source_reg: Rate = 1.0,
-        dictionary_reg: Rate = 1.0,
-        code_reg: Rate = 0.1,
-        sparsity: Annotated[float, Field(ge=0)] = 0.001,
-        rounds: Annotated[int, Field(ge=0, le=1000)] = 3,
-        gamma: float = 0.0,
-    ) -> None:
-        self.features = features
-        self.feature_reg = feature_reg
-        self.signature_reg = signature_reg
-        self.sharpness = sharpness
-        self.source_reg = source_reg
-        self.dictionary_reg = dictionary_reg
-        self.code_reg = code_reg
-        self.sparsity = sparsity
-        self.rounds = rounds
-        self.gamma = gamma
+    features: str = param("standard", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+    feature_reg: float = param(10.0, "Of the inductive model, see `ESZSL`.", gt=0, search=Real(1e-2, 1e2, log=True))
+    signature_reg: float = param(0.1, "Of the inductive model, see `ESZSL`.", gt=0, search=Real(1e-3, 1e1, log=True))
+    sharpness: float = param(
+        2.0, "How decided w is, see `pren.methods.posterior.posterior`.", gt=0, search=Real(0.5, 10.0, log=True)
+    )
+    source_reg: float = param(1.0, "The ridge of D_s.", gt=0)
+    dictionary_reg: float = param(1.0, "λ1.", gt=0, search=Real(1e-1, 1e4, log=True))
+    code_reg: float = param(0.1, "λ2.", gt=0, search=Real(1e-2, 1e1, log=True))
+    sparsity: float = param(0.001, "λ3.", ge=0, search=Real(1e-5, 1e-2, log=True))
+    rounds: int = param(3, "How often the dictionary is adapted; 0 leaves D_s.", ge=0, le=1000)
+
+    dictionary_: Matrix = learned("d", "m")
+    compatibility_: Matrix = learned("d", "m")
+    length_: Matrix = learned("one")
 
     def _fit(self, problem: Problem) -> None:
-        width(problem.train, "UDA")
-        self.scaler_, X = unit_scaler(self.features, problem.train)
-        self.compatibility_ = compatibility(X, problem.labels, problem.classes, self.feature_reg, self.signature_reg)
+        X = self._features(problem.train)
+        self.length_ = mean_length(X)
+        X = X / self.length_
+        self.compatibility_ = eszsl_weights(X, problem.labels, problem.classes, self.feature_reg, self.signature_reg)
         S = problem.classes.signatures[problem.labels]
         source = shortened(adapted(X, S, np.zeros((X.shape[1], S.shape[1])), self.source_reg))
-        D, pool = source, self.scaler_(problem.pool)
+        D, pool = source, self._features(problem.pool) / self.length_
         targets = self._targets(pool)
         Y = targets
         for _ in range(self.rounds):
@@ -108,33 +76,20 @@ class UDA(Method):
         self.dictionary_ = D
 
     def _scores(self, inputs: Inputs) -> Matrix:
-        A = self.classes_.signatures
-        A = A / np.linalg.norm(A, axis=1, keepdims=True)
+        A = unit(self.classes_.signatures)
         parts = []
-        for chunk in chunks(inputs):
-            X = self.scaler_.transform(flat(chunk))
+        for chunk in self._chunks(inputs):
+            X = chunk / self.length_
             targets = self._targets(X)
             Y = codes(X, self.dictionary_, targets, self.code_reg, self.sparsity, targets)
-            length = np.linalg.norm(Y, axis=1, keepdims=True)
-            parts.append(np.divide(Y, length, out=np.zeros_like(Y), where=length > 0) @ A.T)
-        return self._calibrated(np.concatenate(parts))
+            parts.append(unit(Y) @ A.T)
+        return np.concatenate(parts)
 
     def _targets(self, X: Matrix) -> Matrix:
         """Σ_c w_ic a_c: (n, m) where the inductive model expects the codes of images (n, d)."""
         A = self.classes_.signatures
         w = posterior(X @ self.compatibility_ @ A.T, self.classes_, self.setting_, self.sharpness)
         return w @ A
-
-    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        arrays = {"dictionary": self.dictionary_, "compatibility": self.compatibility_}
-        tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
-        return {**tensors, **self.scaler_.state()}, {}
-
-    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        d, m = int(np.prod(self.sample_shape_)), self.classes_.signatures.shape[1]
-        self.scaler_ = Scaler.restore(self.features, tensors, d)
-        self.compatibility_ = matrix(tensors, "compatibility", d, m)
-        self.dictionary_ = matrix(tensors, "dictionary", d, m)
 
 
 def codes(X: Matrix, D: Matrix, targets: Matrix, code_reg: float, sparsity: float, start: Matrix) -> Matrix:

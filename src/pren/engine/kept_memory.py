@@ -1,37 +1,27 @@
-"""K linear layers as one: the work horse of the ensemble."""
+"""The layers of the ensemble in memory that is used again in every training step."""
 
 from __future__ import annotations
 
-import math
 import weakref
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from pren.core.ensemble import BatchedLinear
 
 KEPT = (torch.float32, torch.float64)  # the types that kept memory is for
 
 
-class BatchedLinear(nn.Module):
-    """y_k = x_k W_k + b_k for K heads at once, initialised as torch's `nn.Linear` is; with a ReLU if asked for.
+class KeptLinear(BatchedLinear):
+    """A layer that computes what `BatchedLinear` does, in kept memory while it is trained on a CPU."""
 
-    Attributes:
-        weight: (K, fan_in, fan_out).
-        bias: (K, 1, fan_out).
-    """
-
-    def __init__(self, heads: int, fan_in: int, fan_out: int, rng: np.random.Generator, relu: bool = False) -> None:
-        super().__init__()
-        bound = 1 / math.sqrt(fan_in)
-
-        def draw(*shape: int) -> nn.Parameter:
-            return nn.Parameter(torch.from_numpy(rng.random(shape, dtype=np.float32)).mul_(2 * bound).sub_(bound))
-
-        self.weight = draw(heads, fan_in, fan_out)
-        self.bias = draw(heads, 1, fan_out)
-        self.relu = relu
+    def __init__(
+        self, heads: int, fan_in: int, fan_out: int, rng: np.random.Generator | None, relu: bool = False
+    ) -> None:
+        super().__init__(heads, fan_in, fan_out, rng, relu)
         self.memory = KeptMemory()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -41,8 +31,7 @@ class BatchedLinear(nn.Module):
                 x, self.weight, self.bias, self.relu, self.memory
             )
             return result
-        y = torch.baddbmm(self.bias, x, self.weight)
-        return y.relu_() if self.relu else y
+        return super().forward(x)
 
 
 class KeptMemory:

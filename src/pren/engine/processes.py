@@ -141,7 +141,7 @@ def _share_of_chunks(total: int, size: int, rank: int, processes: int) -> tuple[
 
 
 @contextmanager
-def together(fabric: Fabric) -> Iterator[None]:
+def agreed(fabric: Fabric) -> Iterator[None]:
     """Do something in every process; what goes wrong in one of them goes wrong in all, with the same message."""
     if fabric.world_size == 1:
         yield

@@ -2,7 +2,7 @@
 
 Where the backbone is trained, every process trains all weights on its part of each batch, and gradients are averaged in
 each step. Where it is not, heads have nothing in common but the vote: every process trains some heads on whole batches,
-by itself, and hands their weights round once a round. No sum runs over processes, so what is left of rounding is that a
+by itself, and they exchange weights once a round. No sum runs over processes, so what is left of rounding is that a
 tensor of fewer heads may end elsewhere in the processor's vectors.
 """
 
@@ -14,9 +14,10 @@ from lightning_fabric import Fabric
 from torch import Tensor, distributed, nn
 from torch.optim import Optimizer
 
-from pren.core.ensemble import Ensemble, Network
+from pren.core.ensemble import Ensemble
+from pren.core.voting import Network
 
-State = dict[int, dict[str, Tensor]]  # of an optimiser: by the number of a weight and the name of what is kept for it
+AdamState = dict[int, dict[str, Tensor]]  # by the number of a weight and the name of what is kept for it
 
 
 def trains_heads_apart(fabric: Fabric, network: Network) -> bool:
@@ -35,16 +36,16 @@ def heads_of(fabric: Fabric, network: Network, rank: int) -> slice:
     return slice(total * rank // processes, total * (rank + 1) // processes)
 
 
-def hand_round(fabric: Fabric, network: Network, value: Tensor) -> None:
+def exchange(fabric: Fabric, network: Network, value: Tensor) -> None:
     """Fill a tensor (K, ...) whose own heads are right with what the other processes have for theirs."""
     for rank in range(fabric.world_size):
         distributed.broadcast(value[heads_of(fabric, network, rank)], rank)
 
 
-def hand_weights_round(fabric: Fabric, network: Network) -> None:
+def exchange_weights(fabric: Fabric, network: Network) -> None:
     """Bring the weights of all heads together in every process."""
     for weight in network.ensemble.parameters():
-        hand_round(fabric, network, weight.data)
+        exchange(fabric, network, weight.data)
 
 
 def _some_heads(ensemble: Ensemble, heads: slice) -> Ensemble:
@@ -56,21 +57,21 @@ def _some_heads(ensemble: Ensemble, heads: slice) -> Ensemble:
     return part
 
 
-def whole_state(fabric: Fabric, network: Network, optimizer: Optimizer) -> State:
+def whole_state(fabric: Fabric, network: Network, optimizer: Optimizer) -> AdamState:
     """The state of all heads' optimisers, in every process, as one optimiser would have it."""
     own = heads_of(fabric, network, fabric.global_rank)
     weights = list(network.ensemble.parameters())
-    state: State = copy.deepcopy(optimizer.state_dict()["state"])
+    state: AdamState = copy.deepcopy(optimizer.state_dict()["state"])
     for index, entry in state.items():
         for name, value in entry.items():
             if value.dim():  # not the count of steps, which is everybody's
                 entry[name] = value.new_empty(weights[index].shape)
                 entry[name][own] = value
-                hand_round(fabric, network, entry[name])
+                exchange(fabric, network, entry[name])
     return state
 
 
-def own_state(fabric: Fabric, network: Network, state: State) -> State:
+def own_state(fabric: Fabric, network: Network, state: AdamState) -> AdamState:
     """What `whole_state` has about the heads of this process."""
     own = heads_of(fabric, network, fabric.global_rank)
     return {

@@ -1,0 +1,282 @@
+"""What methods that learn a network share: building, training round by round, resuming, scoring, saving."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from pren.core.progressive import Round
+from pren.core.pseudo import PseudoLabels
+from pren.engine.adam import adam_tensors, read_adam
+from pren.engine.chunks import CHUNK_IMAGES, apply
+from pren.engine.division import AdamState
+from pren.engine.processes import share_weights, single_process
+from pren.engine.trainer import Trainer
+from pren.errors import PrenError
+from pren.inputs import ArrayInputs, Inputs
+from pren.methods.base import Method
+from pren.methods.params import param
+from pren.preparation import Matrix, Preparation
+from pren.problem import Problem
+from pren.vision.backbones import DEFAULT, check_takes, create_backbone, give_weights, preprocessing_of
+from pren.vision.preprocessing import Geometry, Preprocessing
+
+
+class NetworkMethod(Method):
+    """A method whose model is a network with the classes in the order of their names.
+
+    It writes `_build` (the network) and `_train` (its rounds). The network's `forward` gives scores (N, L), its `loss`
+    is what is trained.
+
+    Attributes:
+        network_: The network.
+    """
+
+    lr: float = param(1e-3, "Adam's learning rate.", gt=0)
+    seed: int = param(0, "Where all chance comes from.", ge=0, le=2**63 - 1)
+
+    network_: nn.Module
+    _round: Round
+    _adam_state: AdamState
+
+    @abstractmethod
+    def _build(self, tensors: dict[str, Tensor] | None) -> nn.Module:
+        """The network: with fresh weights, or for saved ones that it is given later."""
+
+    @abstractmethod
+    def _train(self, fabric: Fabric, problem: Problem, last: Round | None, adam: AdamState) -> Iterator[Round]:
+        """Train `network_`, and after every round leave Adam's state in `_adam_state`.
+
+        Args:
+            fabric: Where to compute.
+            problem: Its inputs as the network takes them, its labels numbered as the network's classes.
+            last: The last round that was finished, to go on after it.
+            adam: Adam's state after that round.
+        """
+
+    def fit_rounds(
+        self, problem: Problem, state: dict[str, Tensor] | None = None, fabric: Fabric | None = None
+    ) -> Iterator[Round]:
+        """Train round by round; see `Method.fit_rounds`."""
+        self._begin(problem, fresh=state is None)
+        fabric = fabric or single_process()
+        self.check_processes(fabric.world_size)
+        problem = self._as_taken(problem)
+        if not self._is_fitted():  # with a state: the first of several processes alone has read the model
+            self.network_ = self._build(None)
+        network = self.network_.to(fabric.device)
+        self._check_network()
+        share_weights(fabric, network)
+        last, adam = (None, {}) if state is None else self._read_training_state(state)
+        by_name = np.argsort(self._order())
+        for done in self._train(fabric, replace(problem, labels=by_name[problem.labels]), last, adam):
+            self._round = done
+            pseudo = done.pseudo
+            if pseudo is not None:  # as rows of the class table
+                pseudo = PseudoLabels(pseudo.images, self._order()[pseudo.labels])
+            yield replace(done, pseudo=pseudo)
+
+    def training_state(self) -> dict[str, Tensor]:
+        """Adam's state and the last round; the weights are the model's."""
+        done, state = self._round, adam_tensors(self._adam_state)
+        state["round.number"] = torch.tensor(done.number)
+        state |= {f"round.{name}": torch.tensor(value, dtype=torch.float64) for name, value in done.figures.items()}
+        if done.pseudo is not None:
+            state["pseudo.images"] = torch.from_numpy(done.pseudo.images)
+            state["pseudo.labels"] = torch.from_numpy(done.pseudo.labels)
+        return state
+
+    @abstractmethod
+    def _adam(self, network: Any) -> torch.optim.Adam:
+        """The optimiser of a network."""
+
+    def _read_training_state(self, state: dict[str, Tensor]) -> tuple[Round, AdamState]:
+        """The inverse of `training_state`, checked."""
+        try:
+            images, labels = (state.get(f"pseudo.{name}", torch.empty(0).long()) for name in ("images", "labels"))
+            if images.shape != labels.shape or images.ndim != 1 or {images.dtype, labels.dtype} != {torch.int64}:
+                raise ValueError("not every pseudo-label has an image")
+            last = Round(int(state["round.number"]), 0, {}, PseudoLabels(images.numpy(), labels.numpy()))
+            if not 0 <= last.number <= self._last_round():
+                raise ValueError(f"there is no round {last.number}")
+            return last, read_adam(state, self._adam(self.network_))
+        except (KeyError, ValueError, OverflowError, RuntimeError) as error:
+            raise PrenError(f"The state of training is damaged or belongs to another model: {error}") from error
+
+    @abstractmethod
+    def _last_round(self) -> int:
+        """The number of the last round."""
+
+    def _is_fitted(self) -> bool:
+        return "network_" in vars(self)
+
+    def _as_taken(self, problem: Problem) -> Problem:
+        """The problem with its inputs as the network takes them."""
+        return replace(problem, train=self._as_input(problem.train), pool=self._as_input(problem.pool))
+
+    def _as_input(self, inputs: Inputs) -> Inputs:
+        if self.preparation_ is None or (self.features == "raw" and len(inputs.sample_shape) == 1):
+            return inputs
+        return ArrayInputs(self.preparation_(inputs).astype(np.float32))
+
+    def _check_network(self) -> None:
+        """Refuse inputs that the network cannot take, before anything is trained."""
+
+    def _scores(self, inputs: Inputs) -> NDArray[np.float64]:
+        fabric = single_process()
+        by_name = apply(fabric, self.network_.to(fabric.device), self._as_input(inputs), self._at_once())
+        return by_name[:, np.argsort(self._order())]
+
+    def _at_once(self) -> int:
+        """At most how many images the network scores at once."""
+        return CHUNK_IMAGES
+
+    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        tensors, facts = super()._state()
+        return {**tensors, **{f"network.{name}": value for name, value in self.network_.state_dict().items()}}, facts
+
+    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        super()._restore(tensors, facts)
+        saved = {name.removeprefix("network."): t for name, t in tensors.items() if name.startswith("network.")}
+        try:
+            with torch.device("meta"):  # without memory: numbers in a file can ask for any amount of it
+                _check_weights(self._build(saved), saved)
+            network = self._build(saved)
+        except (RuntimeError, PrenError) as error:
+            raise ValueError(f"the network cannot be built: {error}") from error
+        network.load_state_dict(saved)
+        self.network_ = network
+
+
+def _check_weights(network: nn.Module, saved: dict[str, Tensor]) -> None:
+    """Refuse weights of which one is missing, too many, or of another shape or type."""
+    wanted = network.state_dict()
+    if wanted.keys() != saved.keys():
+        raise ValueError(f"weights are {sorted(saved)}, not {sorted(wanted)}")
+    for name, empty in wanted.items():
+        if saved[name].dtype != empty.dtype or saved[name].shape != empty.shape:
+            found, asked = (f"{tensor.dtype} {tuple(tensor.shape)}" for tensor in (saved[name], empty))
+            raise ValueError(f"{name} is {found}, not {asked}")
+
+
+class EpochMethod(NetworkMethod):
+    """A network that is trained in epochs on labelled images and the pool; writes `_epoch`."""
+
+    epochs: int = param(10, "Passes over the labelled images.", ge=0)
+
+    @abstractmethod
+    def _epoch(self, trainer: Trainer, problem: Problem, epoch: int) -> float:
+        """Train an epoch, counted from 1; returns the mean loss."""
+
+    def _train(self, fabric: Fabric, problem: Problem, last: Round | None, adam: AdamState) -> Iterator[Round]:
+        optimizer = self._adam(self.network_)
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": adam})
+        trainer = Trainer(fabric, self.network_, optimizer)
+        for epoch in range(1 if last is None else last.number + 1, self.epochs + 1):
+            loss = self._epoch(trainer, problem, epoch)
+            self._adam_state = optimizer.state_dict()["state"]
+            yield Round(epoch, self.epochs, {"loss": loss}, kind="epoch")
+
+    def _last_round(self) -> int:
+        return self.epochs
+
+
+class EndToEnd(NetworkMethod):
+    """A method whose inputs may be images, which go through a backbone that is trained with the rest.
+
+    Attributes:
+        backbone_: The backbone that was used; None where inputs are features.
+    """
+
+    backbone: str | None = param(
+        None, "Which network images go through; None takes the problem's own, or ResNet-34 for image files."
+    )
+    weights: str | None = param(None, "What it starts from: None for trained weights, the path of a file, or 'random'.")
+    geometry: Geometry = param(
+        "whole", "How image files are brought to its size: the 'whole' image as in the paper, or as 'timm' does."
+    )
+    backbone_lr: float | None = param(None, "The backbone's own learning rate; None for `lr`.", gt=0)
+
+    backbone_: str | None
+
+    def _fit_preparation(self, problem: Problem) -> Preparation | None:
+        return super()._fit_preparation(problem) if len(self.sample_shape_) == 1 else None
+
+    def _restore_preparation(self, tensors: dict[str, Tensor]) -> Preparation | None:  # type: ignore[override]
+        return super()._restore_preparation(tensors) if len(self.sample_shape_) == 1 else None
+
+    def _as_taken(self, problem: Problem) -> Problem:
+        self.backbone_, self.preprocessing_ = self.backbone or problem.backbone, None
+        if problem.train.photographs:
+            self.backbone_ = self.backbone_ or DEFAULT
+            self.preprocessing_ = preprocessing_of(self.backbone_, self.weights, self.geometry)
+            train, pool = (inputs.prepared(self.preprocessing_) for inputs in (problem.train, problem.pool))
+            problem = replace(problem, train=train, pool=pool)
+            self.sample_shape_ = train.sample_shape
+        return super()._as_taken(problem)
+
+    def _make_backbone(self, tensors: dict[str, Tensor] | None, **options: Any) -> tuple[nn.Module, int]:
+        """The backbone and the length of its features."""
+        width = self._sizes()["d"]
+        shape = self.sample_shape_ if len(self.sample_shape_) > 1 else (width,)
+        network, width = create_backbone(self.backbone_, shape, self.seed, **options)
+        if tensors is None:
+            give_weights(network, self.backbone_, self.weights)
+        return network, width
+
+    def _check_network(self) -> None:
+        check_takes(self._backbone(), self.backbone_, self.sample_shape_)
+
+    def _backbone(self) -> nn.Module:
+        network: nn.Module = self.network_.backbone
+        return network
+
+    def _groups(self, backbone: nn.Module, rest: nn.Module) -> list[dict[str, Any]]:
+        """Adam's groups of weights: the rest first, then the backbone's, if it has any."""
+        groups: list[dict[str, Any]] = [{"params": list(rest.parameters()), "lr": self.lr}]
+        if trained := list(backbone.parameters()):
+            groups.append({"params": trained, "lr": self.backbone_lr or self.lr})
+        return groups
+
+    def _features(self, inputs: Inputs) -> Matrix:
+        if self.preparation_ is not None:
+            return super()._features(inputs)
+        fabric = single_process()
+        features: Matrix = apply(fabric, self._backbone().to(fabric.device), inputs).astype(np.float64)
+        return features
+
+    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        tensors, facts = super()._state()
+        known = None if self.preprocessing_ is None else self.preprocessing_.model_dump(mode="json")
+        return tensors, {**facts, "backbone": self.backbone_, "preprocessing": known}
+
+    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        backbone, known = facts["backbone"], facts["preprocessing"]
+        if not (backbone is None or isinstance(backbone, str)):
+            raise ValueError("the backbone has no name")
+        self.backbone_ = backbone
+        self.preprocessing_ = None if known is None else Preprocessing.model_validate(known)
+        if self.preprocessing_ is not None and self.preprocessing_.sample_shape != self.sample_shape_:
+            raise ValueError("image files would be brought to another shape than the inputs have")
+        super()._restore(tensors, facts)
+
+
+def initial_linear(fan_in: int, fan_out: int, rng: np.random.Generator | None) -> nn.Linear:
+    """A layer initialised as torch's own, but not from torch's global generator; None leaves its weights open."""
+    layer: nn.Linear = nn.utils.skip_init(  # type: ignore[no-untyped-call]
+        nn.Linear, fan_in, fan_out, device=torch.get_default_device()
+    )
+    if rng is not None:
+        bound = 1 / np.sqrt(fan_in)
+        with torch.no_grad():
+            for weights in (layer.weight, layer.bias):
+                weights.copy_(torch.from_numpy(rng.uniform(-bound, bound, size=tuple(weights.shape))))
+    return layer

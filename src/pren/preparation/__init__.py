@@ -1,0 +1,23 @@
+"""What features go through before a method: by name, for every method, learned within `fit` and saved with the model.
+
+A new preparation is one class in one file of this room (or of a package of your own)::
+
+    @register_preparation("mine")
+    class Mine(Preparation): ...
+"""
+
+from pren.preparation.base import PREPARATIONS, Matrix, Preparation, flat, register_preparation, unit
+from pren.preparation.scaling import MinMax, Raw, Standard, UnitLength
+
+__all__ = [
+    "PREPARATIONS",
+    "Matrix",
+    "MinMax",
+    "Preparation",
+    "Raw",
+    "Standard",
+    "UnitLength",
+    "flat",
+    "register_preparation",
+    "unit",
+]
