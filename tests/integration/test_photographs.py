@@ -163,3 +163,13 @@ class TestFit:
 
     def test_features_need_no_backbone(self, bad, data, backbone):
         assert "these data are no image files" in bad("fit", data(), *backbone, "--frozen", *QUICK)
+
+
+class TestTune:
+    def test_end_to_end(self, good, manydata, monkeypatch):
+        monkeypatch.setattr("pren.methods.end_to_end.DEFAULT", TINY)
+        fixed = [option for option in QUICK if "dim" not in option]
+        result = json.loads(
+            good("tune", "pren", "mydata", *fixed, "--set=weights=random", "--trials", "2", "--out", "t", "--json").out
+        )
+        assert (result["trials"], result["failed"], len(result["folds"])) == (2, 0, 2)

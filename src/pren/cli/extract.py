@@ -96,11 +96,12 @@ def _files(data: str, root: str | None, data_options: dict[str, Any]) -> list[Im
     from pren.data import DATASETS, load
     from pren.data.tables import SIGNATURES
     from pren.errors import PrenError
-    from pren.vision.images import ImageFiles, ImageFolder
+    from pren.vision.images import ImageFolder, image_files
+    from pren.vision.photographs import has_photographs
 
     if data not in DATASETS and Path(data).is_dir() and not (Path(data) / SIGNATURES).exists():
         return [ImageFolder(data)]
     problem, _ = load(data, root=root, **data_options)
-    if not isinstance(problem.train, ImageFiles) or not isinstance(problem.pool, ImageFiles):
+    if not has_photographs(problem):
         raise PrenError(f"{data} has no photographs to extract features from.")
-    return [problem.train, problem.pool]
+    return [image_files(problem.train), image_files(problem.pool)]

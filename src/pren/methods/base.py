@@ -19,7 +19,6 @@ from pren.inputs import Array, Inputs, as_inputs
 from pren.methods.params import validate
 from pren.methods.space import Space
 from pren.problem import ClassTable, Problem, Setting, candidates_of
-from pren.vision.images import ImageFiles
 from pren.vision.preprocessing import Preprocessing
 
 Self = TypeVar("Self", bound="Method")
@@ -99,7 +98,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         """
         self._check_fitted()
         wanted = as_inputs(inputs)
-        if isinstance(wanted, ImageFiles) and self.preprocessing_ is not None:
+        if self.preprocessing_ is not None:
             wanted = wanted.prepared(self.preprocessing_)
         if wanted.sample_shape != self.sample_shape_:
             raise PrenError(f"The model takes inputs of shape {self.sample_shape_} each, not {wanted.sample_shape}.")

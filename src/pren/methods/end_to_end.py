@@ -11,7 +11,6 @@ from torch import Tensor
 from pren.methods.base import Method
 from pren.problem import Problem
 from pren.vision.backbones import DEFAULT, create_backbone, preprocessing_of
-from pren.vision.images import ImageFiles
 from pren.vision.preprocessing import Geometry, Preprocessing
 
 
@@ -36,7 +35,7 @@ class EndToEnd(Method):
         """The problem with its image files, if it has any, as the backbone wants them."""
         train, pool = problem.train, problem.pool
         self.backbone_, self.preprocessing_ = self.backbone or problem.backbone, None
-        if isinstance(train, ImageFiles) and isinstance(pool, ImageFiles):
+        if train.photographs and pool.photographs:
             self.backbone_ = self.backbone_ or DEFAULT
             self.preprocessing_ = preprocessing_of(self.backbone_, self.weights, self.geometry)
             train, pool = train.prepared(self.preprocessing_), pool.prepared(self.preprocessing_)
