@@ -11,9 +11,9 @@ from pren.errors import PrenError
 from pren.evaluation import evaluate
 from pren.experiments import tuning
 from pren.experiments.tuning import attempt, search_space, tune
-from pren.experiments.validation import validation_folds
 from pren.methods.eszsl import ESZSL
 from pren.runs.config import parse_config, read_yaml
+from pren.runs.opening import open_folds
 
 
 def study(folder):
@@ -30,7 +30,7 @@ class TestWhatIsSeen:
         wanted = config(setting=setting)
         problem, _ = wanted.load_data()
         test_classes = {problem.classes.names[row] for row in np.flatnonzero(problem.classes.unseen)}
-        folds = validation_folds(wanted)
+        folds = open_folds(wanted)
         assert len(folds) == 2
         for fold, _ in folds:
             assert not test_classes & set(fold.classes.names)
@@ -99,7 +99,7 @@ class TestTune:
         written = parse_config(read_yaml(tmp_path / "out" / "config.yaml"), "")
         assert written.params == {**best["params"], "gamma": 0.0}
         assert (written.data, written.method, written.setting) == (wanted.data, "eszsl", "zsl")
-        for (problem, answers), value in zip(validation_folds(wanted), tuned.folds, strict=True):
+        for (problem, answers), value in zip(open_folds(wanted), tuned.folds, strict=True):
             scores = written.create_method().fit(problem).scores(problem.pool)
             assert evaluate(scores, answers, problem.classes, "zsl").top1 == value
 
@@ -195,7 +195,7 @@ class TestGamma:
         assert tuned.value == pytest.approx(best["value"], abs=1e-12)
         assert best["value"] >= fmean(best["plain"])
         method = tuned.config.create_method()
-        for (problem, answers), value in zip(validation_folds(wanted), tuned.folds, strict=True):
+        for (problem, answers), value in zip(open_folds(wanted), tuned.folds, strict=True):
             scores = clone(method).fit(problem).scores(problem.pool)
             assert evaluate(scores, answers, problem.classes, "gzsl").h == pytest.approx(value, abs=1e-12)
 
@@ -221,7 +221,7 @@ class TestGamma:
 
     def test_it_counts_on_top_of_a_recommended_one(self, config):
         wanted = config(setting="gzsl").resolved()
-        folds = validation_folds(wanted)
+        folds = open_folds(wanted)
         plain, moved = (
             attempt(wanted.model_copy(update={"params": {**wanted.params, "gamma": g}}), {}, folds, True)
             for g in (0.0, 0.25)

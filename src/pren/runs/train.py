@@ -27,9 +27,9 @@ from pren.processes import gather, share, share_text, single_process, together, 
 from pren.runs.checkpoint import HISTORY, Checkpoint
 from pren.runs.config import RunConfig
 from pren.runs.folder import RunFolder
+from pren.runs.opening import open_problem
 from pren.version import __version__
 from pren.vision.extraction import OnProgress
-from pren.vision.photographs import freeze, has_photographs, leave_out_unreadable
 
 OnRound = Callable[[Round, Method], None]
 
@@ -66,7 +66,7 @@ def train(
             config = config.resolved()
             method = config.create_method()
             method.check_processes(fabric.world_size)
-        problem, answers = load_problem(config, fabric, on_extract)
+        problem, answers = open_problem(config, fabric, on_extract)
         with together(fabric):
             if answers is not None:
                 check_answers(answers, problem.classes, problem.setting)  # not after hours of training
@@ -94,19 +94,6 @@ def train(
                     if folder is not None:
                         finish(folder, problem, answers)
     return folder or RunFolder(out)
-
-
-def load_problem(
-    config: RunConfig, fabric: Fabric, on_extract: OnProgress | None = None
-) -> tuple[Problem, Answers | None]:
-    """The data of a run as its method is given them: photographs that can be read, or features of them."""
-    with together(fabric):
-        problem, answers = config.load_data()
-        if config.extractor is None and has_photographs(problem):
-            problem, answers = leave_out_unreadable(problem, answers)
-    if config.extractor is None:
-        return problem, answers
-    return freeze(problem, answers, config.extractor, config.cache, fabric=fabric, on_progress=on_extract)
 
 
 def _fit(fabric: Fabric, folder: RunFolder | None, method: Method, problem: Problem, on_round: OnRound | None) -> None:
@@ -160,7 +147,7 @@ def evaluate_run(folder: RunFolder, data: str | None = None, root: str | None = 
     """
     config = folder.config()
     moved = {key: value for key, value in (("data", data), ("root", root)) if value is not None}
-    problem, answers = load_problem(config.model_copy(update=moved), single_process())
+    problem, answers = open_problem(config.model_copy(update=moved))
     if not _any_known(answers):
         raise PrenError(
             f"The data of {folder.path} has no answers, so there is nothing to evaluate against: add the classes of "
