@@ -31,7 +31,7 @@ class Plan:
     """What to compare.
 
     Attributes:
-        data: Where the data are; method and parameters are left open.
+        data: Where the data are; the method is left open, and parameters are for every method.
         methods: Registered names.
         seeds: How many seeds, from 0 on; methods without randomness run once.
         parameters: Which parameters they get; those that are not given are as the data recommend or by default.
@@ -121,7 +121,7 @@ def _groups(plan: Plan, on_extract: OnProgress | None) -> list[_Group]:
     titles = _titles(plan.data)
     groups = []
     for title, data in zip(titles, plan.data, strict=True):
-        problem, answers = open_problem(data, on_extract=on_extract)
+        problem, answers = open_problem(data, on_extract=on_extract, methods=plan.methods)
         if answers is None:
             raise PrenError(f"{data.data} has no answers, so methods cannot be compared on it.")
         check_answers(answers, problem.classes, problem.setting)
@@ -130,7 +130,8 @@ def _groups(plan: Plan, on_extract: OnProgress | None) -> list[_Group]:
             entry = get_entry(name)
             config = data.model_copy(update={"method": name})
             params = plan.parameters.of(config)
-            config = config.model_copy(update={"params": params})
+            config = config.model_copy(update={"params": {**params, **data.params}})
+            config.resolved().create_method()  # what is wrong with its parameters is said now
             seeds = list(range(plan.seeds)) if "seed" in schema(entry.method).model_fields else [None]
             tasks = [make_task(config, hashes, seed) for seed in seeds]
             groups.append(_Group(title, entry.title, bool(params), tasks))

@@ -6,10 +6,14 @@ backbone makes of them, through the cache.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lightning_fabric import Fabric
 
 from pren.data import class_folds, own_folds
 from pren.errors import PrenError
+from pren.methods.params import schema
+from pren.methods.registry import get_entry
 from pren.problem import Answers, Problem
 from pren.processes import single_process, together
 from pren.runs.config import RunConfig
@@ -19,8 +23,23 @@ from pren.vision.photographs import freeze, has_photographs, leave_out_unreadabl
 FIXED_IN_A_FOLD = ("train_on", "seen_test")  # options that would take in test images: a fold has its own answer
 
 
+def check_trains_backbone(methods: Sequence[str]) -> None:
+    """Raise a `PrenError` that names the methods that can do nothing with photographs but through their features."""
+    entries = [get_entry(name) for name in methods]
+    lacking = [entry.title for entry in entries if "backbone" not in schema(entry.method).model_fields]
+    if lacking:
+        do, it = ("does", "it") if len(lacking) == 1 else ("do", "them")
+        others = "" if len(methods) == 1 else ", or leave out what does not"
+        raise PrenError(
+            f"{', '.join(lacking)} {do} not train a backbone: add --frozen to give {it} the features of one{others}."
+        )
+
+
 def open_problem(
-    config: RunConfig, fabric: Fabric | None = None, on_extract: OnProgress | None = None
+    config: RunConfig,
+    fabric: Fabric | None = None,
+    on_extract: OnProgress | None = None,
+    methods: Sequence[str] = (),
 ) -> tuple[Problem, Answers | None]:
     """The data of a configuration as its method is given them.
 
@@ -28,11 +47,16 @@ def open_problem(
         config: What to open.
         fabric: Where to extract features, launched; None for one process on the best device there is.
         on_extract: Called as features are extracted, if they are.
+        methods: Those that will be given the data; that of the configuration if left out.
+
+    Raises:
+        PrenError: If the data cannot be read, or are photographs that a method can do nothing with.
     """
     fabric = fabric or single_process()
     with together(fabric):
         problem, answers = config.load_data()
         if config.extractor is None and has_photographs(problem):
+            check_trains_backbone(methods or [config.method])
             problem, answers = leave_out_unreadable(problem, answers)
     if config.extractor is None:
         return problem, answers

@@ -134,19 +134,32 @@ def finish(folder: RunFolder, problem: Problem, answers: Answers | None) -> None
     folder.save_results(scores, problem.classes, problem.setting, metrics, facts)
 
 
-def evaluate_run(folder: RunFolder, data: str | None = None, root: str | None = None) -> dict[str, Any]:
+def evaluate_run(
+    folder: RunFolder,
+    data: str | None = None,
+    root: str | None = None,
+    weights: str | None = None,
+    cache: str | None = None,
+) -> dict[str, Any]:
     """Score the pool of a run anew with its model.
 
     Args:
         folder: The run.
         data: Where the data are now, if they have moved.
         root: The same for a data set that needs a root.
+        weights: The same for the weights of the frozen backbone that made the features.
+        cache: Where features are kept, if not where the run kept them.
 
     Raises:
         PrenError: If there are no answers, or the data is not what the run was fitted on.
     """
     config = folder.config()
-    moved = {key: value for key, value in (("data", data), ("root", root)) if value is not None}
+    given = {"data": data, "root": root, "cache": cache}
+    moved: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    if weights is not None:
+        if config.extractor is None:
+            raise PrenError(f"The model in {folder.path} has its weights with it: leave --weights out.")
+        moved["extractor"] = config.extractor.model_copy(update={"weights": weights})
     problem, answers = open_problem(config.model_copy(update=moved))
     if not _any_known(answers):
         raise PrenError(
