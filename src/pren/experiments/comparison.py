@@ -13,7 +13,7 @@ from pren.experiments.chart import write_chart
 from pren.experiments.extras import need
 from pren.experiments.folder import held_folder
 from pren.experiments.parameters import Parameters
-from pren.experiments.store import CELLS, Store
+from pren.experiments.store import Store
 from pren.experiments.summary import Row, summarise
 from pren.experiments.tables import write_tables
 from pren.experiments.workers import run_tasks
@@ -75,7 +75,7 @@ def compare(
     need("matplotlib", "compare")  # not after hours
     groups = _groups(plan, on_extract)
     folder = Path(out)
-    with held_folder(folder, CELLS, command):
+    with held_folder(folder, command):
         store = Store(folder)
         results: dict[str, Result] = {}
         missing: dict[str, Task] = {}

@@ -25,7 +25,7 @@ from scipy.linalg import LinAlgError
 from pren.errors import PrenError
 from pren.evaluation import MAIN_FIGURE, Curve, best_gamma, evaluate, trade_off
 from pren.experiments.cells import data_hashes
-from pren.experiments.folder import held_folder
+from pren.experiments.folder import STUDY_FILE, held_folder
 from pren.experiments.sampling import Sampler
 from pren.files import read_bytes, write_bytes, write_json
 from pren.methods.registry import create, get_entry
@@ -36,7 +36,6 @@ from pren.runs.opening import open_folds
 from pren.version import __version__
 from pren.vision.extraction import OnProgress
 
-STUDY_FILE = "study.json"
 CONFIG_FILE = "config.yaml"
 MOST_BYTES = 1 << 26
 
@@ -129,9 +128,10 @@ def tune(
         on_extract: Called as features are extracted, if they are.
 
     Raises:
-        PrenError: If there is nothing to tune, `out` holds another study, or every trial fails.
+        PrenError: If there is nothing to tune, `out` holds another study, or trials fail for a reason of the data.
     """
     folder, base = Path(out), config.resolved()
+    base.create_method()  # what is wrong with its parameters is said now
     space = search_space(config)
     stacking = config.setting == "gzsl" and "gamma" not in config.params
     if not space and not stacking:
@@ -141,13 +141,15 @@ def tune(
     sampler = Sampler(space, seed, {**base.params, **first})
     folds = open_folds(base, on_extract=on_extract)
     what = _identity(base, space, folds, seed, first)
-    with held_folder(folder, STUDY_FILE, command):
+    with held_folder(folder, command):
         study = _read_study(folder / STUDY_FILE, what)
         for trial in study.trials:
             sampler.learn(trial.params, trial.value)
         while len(study.trials) < trials:
             params = sampler.propose()
             trial = attempt(base, params, folds, stacking)
+            if len(study.trials) == 1 and trial.error is not None and trial.error == study.trials[0].error:
+                raise PrenError(f"The first two trials fail alike, so no other is tried: {trial.error}")
             sampler.learn(params, trial.value)
             study.trials.append(trial)
             write_json(folder / STUDY_FILE, study.model_dump(mode="json"))

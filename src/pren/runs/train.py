@@ -30,6 +30,7 @@ from pren.runs.folder import RunFolder
 from pren.runs.opening import open_problem
 from pren.version import __version__
 from pren.vision.extraction import OnProgress
+from pren.vision.photographs import check_same_facts
 
 OnRound = Callable[[Round, Method], None]
 
@@ -166,8 +167,11 @@ def evaluate_run(
             f"The data of {folder.path} has no answers, so there is nothing to evaluate against: add the classes of "
             "some images of the pool (in a folder of photographs, as answers.csv)."
         )
+    model = folder.model()
+    if problem.extractor is not None and model.extractor_ is not None:
+        check_same_facts(problem.extractor["facts"], model.extractor_["facts"])
     _check_hashes(folder, config, problem.fingerprint())
-    metrics = evaluate(_scores(folder.model(), problem), answers, problem.classes, problem.setting)
+    metrics = evaluate(_scores(model, problem), answers, problem.classes, problem.setting)
     return metrics.to_dict()
 
 

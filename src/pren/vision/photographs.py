@@ -124,13 +124,18 @@ def features_for(
         raise PrenError(f"The model does not say which backbone made its features: {error}") from error
     asked = known.asked if weights is None else known.asked.model_copy(update={"weights": weights})
     frozen = FrozenBackbone.load(asked)
-    if frozen.facts != known.facts:
-        raise PrenError(
-            f"The weights or the preprocessing of {asked.backbone} are not those that the model was trained with: "
-            "give the file that it was trained with (--weights FILE), or the version of timm."
-        )
+    check_same_facts(frozen.facts, known.facts)
     store = FeatureCache(cache_folder(cache), frozen.facts, frozen.width)
     return _features(store, extract(files, frozen, store, fabric, strict=True))
+
+
+def check_same_facts(facts: dict[str, Any], known: dict[str, Any]) -> None:
+    """Raise a `PrenError` if a frozen backbone is not the one that a model was trained with."""
+    if facts != known:
+        raise PrenError(
+            f"The weights or the preprocessing of {facts['backbone']} are not those that the model was trained with: "
+            "give the file that it was trained with (--weights FILE), or the version of timm."
+        )
 
 
 def _features(store: FeatureCache, extracted: Extracted) -> CachedFeatures:
