@@ -4,6 +4,7 @@ processes."""
 import numpy as np
 import pytest
 from hypothesis import settings
+from PIL import Image
 
 from pren.errors import PrenError
 from pren.experiments import comparison
@@ -95,3 +96,42 @@ def here(monkeypatch):
 
     monkeypatch.setattr(comparison, "run_tasks", run)
     return computed
+
+
+@pytest.fixture(scope="session")
+def tiny_weights(tmp_path_factory):
+    """A file with weights of one of timm's networks for tests, `test_resnet`."""
+    import torch
+    from safetensors.torch import save_file
+
+    from pren.vision.torchvision_operators import import_timm
+
+    path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        save_file(import_timm().create_model("test_resnet").state_dict(), path)
+    return path
+
+
+@pytest.fixture
+def photographs(tmp_path):
+    """A folder of photographs: five seen colours with three pictures each, two unseen ones with answers."""
+    folder, rng = tmp_path / "photographs", np.random.default_rng(0)
+    colours = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 1], [1, 1, 1], [1, 1, 0], [1, 0, 1]])
+
+    def draw(path, label):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = 200 * colours[label] + rng.integers(0, 50, (9, 12, 3))
+        Image.fromarray(pixels.astype(np.uint8)).save(path)
+
+    for label, name in enumerate("gfedc"):
+        for number in range(3):
+            draw(folder / "images" / name / f"{number}.png", label)
+    answers = ["file,class"]
+    for number in range(6):
+        draw(folder / "unlabelled" / f"{number}.png", 5 + number % 2)
+        answers.append(f"{number}.png,{'ba'[number % 2]}")
+    table = [f"{name},{r},{g},{b}" for name, (r, g, b) in zip("gfedcba", colours, strict=True)]
+    (folder / "signatures.csv").write_text("\n".join(["class,red,green,blue", *table, ""]))
+    (folder / "answers.csv").write_text("\n".join([*answers, ""]))
+    return folder

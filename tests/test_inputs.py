@@ -211,3 +211,48 @@ def test_the_digest_of_many_selected_inputs_is_taken_in_parts():
     array = np.random.default_rng(0).random((3 * CHUNK, 2), dtype=np.float32)
     places = np.random.default_rng(1).permutation(2 * CHUNK + 5)
     assert SelectedInputs(ArrayInputs(array), places).digest() == ArrayInputs(array[places]).digest()
+
+
+class Negatives(Inputs):
+    """Photographs of a kind: what they are prepared with is added, and half of them are kept."""
+
+    def __init__(self, array, more=0.0):
+        self.array, self.more = array, more
+
+    sample_shape = (3,)
+    photographs = True
+
+    def __len__(self):
+        return len(self.array)
+
+    def __getitem__(self, indices):
+        return torch.from_numpy(self.array[indices] + np.float32(self.more))
+
+    def digest(self):
+        return b""
+
+    def prepared(self, preprocessing):
+        return Negatives(self.array, preprocessing)
+
+
+def test_arrays_need_no_backbone():
+    inputs = ArrayInputs(matrix())
+    assert not inputs.photographs
+    assert inputs.prepared(object()) is inputs
+
+
+@pytest.mark.parametrize("places", [[2, 0], [1, 1], []])
+def test_select(places):
+    inputs, places = ArrayInputs(matrix()), np.array(places, dtype=np.int64)
+    chosen = inputs.select(places)
+    assert len(chosen) == len(places)
+    assert chosen[np.arange(len(places))].equal(inputs[places])
+
+
+def test_what_is_selected_stays_what_it_is():
+    array = matrix(5).astype(np.float32)
+    chosen = Negatives(array).select(np.array([4, 2, 0])).select(np.array([2, 1]))
+    assert chosen.photographs
+    assert chosen[np.arange(2)].numpy().tolist() == array[[0, 2]].tolist()
+    assert chosen.prepared(1.0)[np.arange(2)].numpy().tolist() == (array[[0, 2]] + 1).tolist()
+    assert not ArrayInputs(array).select(np.array([1])).photographs

@@ -7,8 +7,9 @@ training loop is the same for all of them.
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,24 +22,40 @@ Array = NDArray[Any] | Tensor | Sequence[Any]
 CHUNK = 1024  # how many inputs are read at once where all of them are walked through
 
 
-@runtime_checkable
-class Inputs(Protocol):
+class Inputs(ABC):
     """N images or feature vectors."""
 
     @property
+    @abstractmethod
     def sample_shape(self) -> tuple[int, ...]:
         """(D,) for features, (C, H, W) for images."""
 
+    @abstractmethod
     def __len__(self) -> int: ...
 
+    @abstractmethod
     def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
         """Return (n, *sample_shape) float32 for n indices."""
 
+    @abstractmethod
     def digest(self) -> bytes:
         """A hash of the content."""
 
+    @property
+    def photographs(self) -> bool:
+        """Whether these are image files: a backbone says what they are brought to."""
+        return False
 
-class ArrayInputs:
+    def prepared(self, preprocessing: Any) -> Inputs:
+        """The same, brought to what a backbone wants (a `pren.vision.preprocessing.Preprocessing`)."""
+        return self
+
+    def select(self, places: NDArray[np.int64]) -> Inputs:
+        """Some of them, in the order of `places`."""
+        return SelectedInputs(self, places)
+
+
+class ArrayInputs(Inputs):
     """Inputs from an array (N, ...), in memory or memory-mapped."""
 
     def __init__(self, array: NDArray[Any], name: str = "inputs") -> None:
@@ -76,7 +93,7 @@ class ArrayInputs:
             yield start, self._array[start : start + CHUNK]
 
 
-class SelectedInputs:
+class SelectedInputs(Inputs):
     """Some of other inputs, in an order of their own, without a copy."""
 
     def __init__(self, inputs: Inputs, places: NDArray[np.int64]) -> None:
@@ -101,6 +118,19 @@ class SelectedInputs:
         for chunk in chunks(self):
             content.update(chunk.contiguous().numpy().tobytes())
         return content.digest()
+
+    @property
+    def photographs(self) -> bool:
+        """As of the inputs they are chosen from."""
+        return self._inputs.photographs
+
+    def prepared(self, preprocessing: Any) -> Inputs:
+        """The same places of prepared inputs."""
+        return self._inputs.prepared(preprocessing).select(self._places)
+
+    def select(self, places: NDArray[np.int64]) -> Inputs:
+        """Some of them, straight from the inputs they are chosen from."""
+        return self._inputs.select(self._places[places])
 
 
 def to_numpy(array: Array, name: str) -> NDArray[Any]:

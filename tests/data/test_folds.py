@@ -4,10 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from pren.data import class_folds, own_folds
 from pren.errors import PrenError
-from pren.problem import Problem
+from pren.methods.pren import PrEN
+from pren.problem import ClassTable, Problem
+from pren.vision.images import ImageFiles
+from pren.vision.preprocessing import plain
 
 
 def named(problem, labels):
@@ -91,3 +95,40 @@ class TestClassFolds:
 def test_embedded_data_and_files_have_no_folds_of_their_own():
     assert own_folds("numbers-features") == ()
     assert own_folds("my.npz") == ()
+
+
+class TestPhotographs:
+    @pytest.fixture
+    def problem(self, tmp_path):
+        """Pictures of six colours, five of them labelled."""
+        rng = np.random.default_rng(0)
+        colours = rng.integers(0, 200, (7, 3))
+        labels, in_pool = np.repeat(np.arange(5), 3), np.repeat([5, 6], 2)
+        names = [f"{place:02d}.png" for place in range(len(labels) + len(in_pool))]
+        for name, label in zip(names, [*labels, *in_pool], strict=True):
+            pixels = colours[label] + rng.integers(0, 50, (9, 12, 3))
+            Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / name)
+        classes = ClassTable.build(tuple("gfedcba"), colours / 255, np.arange(7) < 5)
+        train, pool = (ImageFiles(tmp_path, part) for part in (names[:15], names[15:]))
+        return Problem(train, labels, pool, classes)
+
+    def test_they_stay_photographs(self, problem, setting):
+        problem = replace(problem, setting=setting)
+        for fold, _ in class_folds(problem):
+            assert fold.train.photographs
+            assert fold.pool.photographs
+            wanted = plain((3, 8, 6))
+            assert fold.train.prepared(wanted).sample_shape == (3, 8, 6)
+
+    def test_a_backbone_gets_them_as_it_wants_them(self, problem):
+        method = PrEN(backbone="test_resnet", weights="random", geometry="timm", heads=2, hidden=(4,), rounds=1)
+        method.set_params(initial_batches=1, batches=1, batch_size=4)
+        for fold, _ in class_folds(problem):
+            method.fit(fold)
+            assert method.preprocessing_.geometry == "timm"
+            assert method.sample_shape_ == method.preprocessing_.sample_shape == (3, 160, 160)
+            assert np.isfinite(method.scores(fold.pool)).all()
+
+    def test_features_tell_what_made_them(self, make_problem):
+        problem = replace(make_problem(n_seen=6), extractor={"asked": "for"})
+        assert all(fold.extractor == {"asked": "for"} for fold, _ in class_folds(problem))

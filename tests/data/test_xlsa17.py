@@ -10,8 +10,8 @@ from scipy.sparse import csc_matrix
 
 from pren.data import load, own_folds
 from pren.errors import PrenError
-from pren.experiments.validation import validation_folds
 from pren.runs.config import RunConfig
+from pren.runs.opening import open_folds
 
 CLASSES = [f"{letter} class" for letter in "hgfedcba"]  # seen: the first five, unseen: the last three
 PER_CLASS = 10
@@ -489,7 +489,7 @@ class TestFoldsToChooseParametersOn:
     def test_the_splits_own_are_taken_whatever_the_test_is_like(self, folder, options):
         root = str(folder())
         config = RunConfig(data="xlsa17", root=root, setting="gzsl", options=options, method="eszsl")
-        ((problem, answers),) = validation_folds(config)
+        ((problem, answers),) = open_folds(config)
         fold, fold_answers = load("xlsa17", root=root, setting="gzsl", fold=1)
         assert problem.fingerprint() == fold.fingerprint()
         assert answers.labels.tolist() == fold_answers.labels.tolist()
@@ -498,6 +498,6 @@ class TestFoldsToChooseParametersOn:
     def test_without_lists_of_classes_they_are_drawn(self, folder):
         path = folder()
         (path / "valclasses1.txt").unlink()
-        folds = validation_folds(RunConfig(data="xlsa17", root=str(path), method="eszsl"))
+        folds = open_folds(RunConfig(data="xlsa17", root=str(path), method="eszsl"))
         assert len(folds) == 2
         assert all(set(problem.classes.names) == set(CLASSES[:5]) for problem, _ in folds)

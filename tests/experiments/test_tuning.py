@@ -10,10 +10,11 @@ from sklearn.base import clone
 from pren.errors import PrenError
 from pren.evaluation import evaluate
 from pren.experiments import tuning
+from pren.experiments.comparison import Plan, compare
 from pren.experiments.tuning import attempt, search_space, tune
-from pren.experiments.validation import validation_folds
 from pren.methods.eszsl import ESZSL
 from pren.runs.config import parse_config, read_yaml
+from pren.runs.opening import open_folds
 
 
 def study(folder):
@@ -30,7 +31,7 @@ class TestWhatIsSeen:
         wanted = config(setting=setting)
         problem, _ = wanted.load_data()
         test_classes = {problem.classes.names[row] for row in np.flatnonzero(problem.classes.unseen)}
-        folds = validation_folds(wanted)
+        folds = open_folds(wanted)
         assert len(folds) == 2
         for fold, _ in folds:
             assert not test_classes & set(fold.classes.names)
@@ -99,7 +100,7 @@ class TestTune:
         written = parse_config(read_yaml(tmp_path / "out" / "config.yaml"), "")
         assert written.params == {**best["params"], "gamma": 0.0}
         assert (written.data, written.method, written.setting) == (wanted.data, "eszsl", "zsl")
-        for (problem, answers), value in zip(validation_folds(wanted), tuned.folds, strict=True):
+        for (problem, answers), value in zip(open_folds(wanted), tuned.folds, strict=True):
             scores = written.create_method().fit(problem).scores(problem.pool)
             assert evaluate(scores, answers, problem.classes, "zsl").top1 == value
 
@@ -160,7 +161,37 @@ class TestTune:
     def test_all_trials_fail(self, config, monkeypatch, tmp_path):
         monkeypatch.setattr(ESZSL, "_fit", lambda self, problem: (_ for _ in ()).throw(PrenError("never")))
         with pytest.raises(PrenError, match="Every trial failed, the last one with: never"):
-            tune(config(), tmp_path / "out", trials=2)
+            tune(config(), tmp_path / "out", trials=1)
+
+    def test_what_fails_alike_twice_is_not_tried_again(self, config, monkeypatch, tmp_path):
+        tried, fit = [], ESZSL._fit
+
+        def failing(self, problem):
+            tried.append(problem)
+            raise PrenError("no")
+
+        monkeypatch.setattr(ESZSL, "_fit", failing)
+        for number in (2, 3):
+            with pytest.raises(PrenError, match="The first two trials fail alike, so no other is tried: no"):
+                tune(config(), tmp_path / "out", trials=9)
+            assert len(tried) == number
+        monkeypatch.setattr(ESZSL, "_fit", fit)
+        assert tune(config(), tmp_path / "out", trials=4).failed == 1, "what was mended goes on"
+
+    def test_a_comparison_may_stand_beside_it(self, config, tmp_path, here):
+        tune(config(), tmp_path / "out" / "tuned" / "eszsl", trials=1)
+        compare(Plan([config()], ["eszsl"]), tmp_path / "out")
+        tune(config(), tmp_path / "out", trials=1)
+        compare(Plan([config()], ["eszsl"]), tmp_path / "out")
+        assert len(here) == 1
+
+    @pytest.mark.parametrize("file", ["notes", "tuned/notes", "runs/model.safetensors"])
+    def test_a_folder_with_more_than_experiments(self, config, tmp_path, here, file):
+        tune(config(), tmp_path / "out" / "tuned" / "eszsl", trials=1)
+        (tmp_path / "out" / file).parent.mkdir(exist_ok=True)
+        (tmp_path / "out" / file).touch()
+        with pytest.raises(PrenError, match="holds something else"):
+            compare(Plan([config()], ["eszsl"]), tmp_path / "out")
 
     @pytest.mark.parametrize("different", [{"params": {"feature_reg": 2.0}}, {"setting": "gzsl"}, {"seed": 1}])
     def test_another_study_is_not_gone_on_with(self, config, different, tmp_path):
@@ -195,7 +226,7 @@ class TestGamma:
         assert tuned.value == pytest.approx(best["value"], abs=1e-12)
         assert best["value"] >= fmean(best["plain"])
         method = tuned.config.create_method()
-        for (problem, answers), value in zip(validation_folds(wanted), tuned.folds, strict=True):
+        for (problem, answers), value in zip(open_folds(wanted), tuned.folds, strict=True):
             scores = clone(method).fit(problem).scores(problem.pool)
             assert evaluate(scores, answers, problem.classes, "gzsl").h == pytest.approx(value, abs=1e-12)
 
@@ -221,7 +252,7 @@ class TestGamma:
 
     def test_it_counts_on_top_of_a_recommended_one(self, config):
         wanted = config(setting="gzsl").resolved()
-        folds = validation_folds(wanted)
+        folds = open_folds(wanted)
         plain, moved = (
             attempt(wanted.model_copy(update={"params": {**wanted.params, "gamma": g}}), {}, folds, True)
             for g in (0.0, 0.25)

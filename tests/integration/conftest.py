@@ -26,6 +26,7 @@ SMALL = (
 
 COLOURS = {"red": (1, 0, 0), "green": (0, 1, 0), "blue": (0, 0, 1), "yellow": (1, 1, 0), "violet": (1, 0, 1)}
 SEEN = ("red", "green", "blue")
+MORE = {"cyan": (0, 1, 1), "white": (1, 1, 1)}
 
 
 class Result(NamedTuple):
@@ -131,7 +132,7 @@ def contents(tmp_path):
 
 def photograph(path, colour, rng):
     path.parent.mkdir(parents=True, exist_ok=True)
-    pixels = 200 * np.array(COLOURS[colour]) + rng.integers(0, 50, (9, 12, 3))
+    pixels = 200 * np.array((COLOURS | MORE)[colour]) + rng.integers(0, 50, (9, 12, 3))
     Image.fromarray(pixels.astype(np.uint8)).save(path)
 
 
@@ -152,3 +153,15 @@ def mydata():
     (folder / "signatures.csv").write_text("class,red,green,blue\n" + "".join(rows))
     (folder / "answers.csv").write_text("file,class\n" + "".join(f"{k},{v}\n" for k, v in answers.items()))
     return folder
+
+
+@pytest.fixture
+def manydata(mydata):
+    """The same with two more seen colours: enough to draw validation folds from."""
+    rng = np.random.default_rng(1)
+    for name, (r, g, b) in MORE.items():
+        for number in range(2):
+            photograph(mydata / "images" / name / f"{number}.png", name, rng)
+        with (mydata / "signatures.csv").open("a") as file:
+            file.write(f"{name},{r},{g},{b}\n")
+    return mydata

@@ -401,3 +401,12 @@ class TestMethods:
 )
 def test_run_folders_are_named_after_what_tells_runs_apart(settings, name):
     assert _default_folder(RunConfig.model_validate(settings)) == Path("runs") / name
+
+
+def test_a_seed_for_a_method_without_chance(good, data):
+    result = good("fit", data(), "--method", "eszsl", "--seed", "3", "--out", "run")
+    assert "ESZSL leaves nothing to chance: --seed is ignored." in result.err
+    assert "seed: 3" not in Path("run/config.yaml").read_text()
+    again = good("fit", "data.npz", "--method", "eszsl", "--out", "again")
+    assert "chance" not in again.err
+    assert Path("run/predictions.csv").read_bytes() == Path("again/predictions.csv").read_bytes()

@@ -163,3 +163,77 @@ class TestFit:
 
     def test_features_need_no_backbone(self, bad, data, backbone):
         assert "these data are no image files" in bad("fit", data(), *backbone, "--frozen", *QUICK)
+
+
+class TestTune:
+    def test_end_to_end(self, good, manydata, monkeypatch):
+        monkeypatch.setattr("pren.methods.end_to_end.DEFAULT", TINY)
+        fixed = [option for option in QUICK if "dim" not in option]
+        result = json.loads(
+            good("tune", "pren", "mydata", *fixed, "--set=weights=random", "--trials", "2", "--out", "t", "--json").out
+        )
+        assert (result["trials"], result["failed"], len(result["folds"])) == (2, 0, 2)
+
+    def test_frozen(self, good, manydata, backbone):
+        tuned = ("tune", "eszsl", "mydata", *backbone, "--frozen", "--geometry", "timm", "--cache", "here")
+        result = json.loads(good(*tuned, "--trials", "2", "--out", "t", "--json").out)
+        assert (result["failed"], len(result["folds"])) == (0, 2)
+        assert list(Path("here").iterdir())
+        good("fit", "--config", "t/config.yaml", "--out", "run")
+        assert "geometry: timm" in Path("run/config.yaml").read_text()
+
+    def test_a_method_that_needs_features_is_told_once(self, bad, manydata):
+        assert "ESZSL does not train a backbone: add --frozen" in bad("tune", "eszsl", "mydata")
+        assert not Path("tuning").exists()
+
+
+class TestCompare:
+    def test_frozen(self, good, mydata, backbone, here):
+        good("compare", "mydata", "--methods", "eszsl,sae", *backbone, "--frozen", "--out", "c")
+        assert len(here) == 2
+        good("compare", "mydata", "--methods", "eszsl,sae", *backbone, "--frozen", "--out", "c")
+        assert len(here) == 2
+
+    def test_in_processes_of_their_own(self, good, mydata, backbone):
+        out = good(
+            "compare", "mydata", "--methods", "eszsl", *backbone, "--frozen", "--cache", "here", "--out", "c"
+        ).out
+        assert "failed" not in out
+
+    def test_methods_that_need_features_are_told_at_once(self, bad, mydata, here):
+        message = bad("compare", "mydata", "--methods", "pren,eszsl,sae")
+        assert message.startswith("ESZSL, SAE S→F do not train a backbone: add --frozen to give them the features")
+        assert here == []
+        assert not Path("comparison").exists()
+
+    def test_a_backbone_to_train(self, good, bad, mydata, backbone, here):
+        assert "ESZSL does not train a backbone" in bad("compare", "mydata", "--methods", "pren,eszsl", *backbone)
+        quick = ", ".join(option.removeprefix("--set=").replace("=", ": ") for option in QUICK)
+        Path("params.yaml").write_text(f"pren: {{{quick}}}")
+        given = ("--methods", "pren", "--seeds", "1", "--params", "params.yaml", *backbone)
+        assert "failed" not in good("compare", "mydata", *given, "--out", "c").out
+
+
+class TestEvaluate:
+    def test_weights_that_have_moved(self, good, bad, mydata, backbone):
+        good("fit", "mydata", *backbone, "--frozen", "--method", "eszsl", "--out", "run")
+        before = good("evaluate", "run").out
+        Path("tiny.safetensors").rename("moved.safetensors")
+        assert "There is no file" in bad("evaluate", "run")
+        assert good("evaluate", "run", "--weights", "moved.safetensors", "--cache", "other").out == before
+        assert list(Path("other").iterdir())
+        assert "not those that the model was trained with" in bad("evaluate", "run", "--weights", "random")
+
+    def test_a_model_that_has_its_weights_with_it(self, good, bad, mydata, backbone):
+        good("fit", "mydata", *backbone, *QUICK, "--out", "run")
+        assert "has its weights with it" in bad("evaluate", "run", "--weights", "tiny.safetensors")
+
+
+def test_settings_of_a_file_and_options_about_the_backbone(good, bad, mydata, backbone):
+    Path("linear.yaml").write_text("data: mydata\nmethod: eszsl\n")
+    assert "ESZSL does not train a backbone" in bad("fit", "--config", "linear.yaml", *backbone)
+    Path("frozen.yaml").write_text(f"data: mydata\nmethod: eszsl\nextractor: {{backbone: {TINY}, weights: random}}\n")
+    good("fit", "--config", "frozen.yaml", "--weights", "tiny.safetensors", "--out", "run")
+    text = Path("run/config.yaml").read_text()
+    assert f"backbone: {TINY}" in text
+    assert "tiny.safetensors" in text

@@ -260,3 +260,11 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path):
         assert (cache.inputs(np.array(mine))[np.arange(300)].numpy() == number).all()
     assert len(list(tmp_path.glob(f"*/{FACTS_FILE}"))) == 31
     assert not list(tmp_path.glob("*/.writing*"))
+
+
+def test_a_selection_is_of_rows(cache):
+    add(cache, 1, 2, 3)
+    inputs = cache.inputs(np.array([2, 0, 1]))
+    chosen = inputs.select(np.array([1, 0]))
+    assert chosen[np.arange(2)].equal(inputs[np.array([1, 0])])
+    assert chosen.digest() == cache.inputs(np.array([0, 2])).digest()

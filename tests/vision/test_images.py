@@ -204,3 +204,13 @@ def test_what_cannot_be_saved(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(PrenError, match=r"cannot be written to .*file"):
         save_images(ArrayInputs(np.zeros((2, 1, 5, 5))), np.arange(2), tmp_path / "file")
+
+
+def test_a_selection_is_of_files(tmp_path):
+    for number in range(3):
+        draw(tmp_path / f"{number}.png", (number, 2, 3))
+    files = ImageFolder(tmp_path, plain((3, 6, 8)))
+    chosen = files.select(np.array([2, 0]))
+    assert chosen.photographs
+    assert chosen.digest() == ImageFiles(tmp_path, ["2.png", "0.png"], plain((3, 6, 8))).digest()
+    assert chosen.prepared(plain((1, 4, 4))).sample_shape == (1, 4, 4)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pren.cli import options
-from pren.cli.options import DataOptions, Features, Json, Root, SettingName, Split
+from pren.cli.bundles import bundled
+from pren.cli.options import DataChoice, Json, command_line
 from pren.cli.output import percent, print_json, safe, show_log, stdout, table
-from pren.cli.progress import continued, counted
+from pren.cli.progress import continued, counted, extraction
+from pren.cli.vision import BackboneChoice
 from pren.errors import PrenError
 
 if TYPE_CHECKING:
@@ -24,18 +24,17 @@ if TYPE_CHECKING:
     from pren.runs.config import RunConfig
 
 
+@bundled
 def compare(
-    data: Annotated[list[str], typer.Argument(metavar="DATA...", help="Registered names or .npz files.")],
+    data: Annotated[list[str], typer.Argument(metavar="DATA...", help="Registered names, folders or .npz files.")],
+    *,
     methods: Annotated[
         str, typer.Option(help="Names or patterns with commas between them, such as 'pren*,eszsl'; or all.")
     ] = "all",
     seeds: Annotated[int, typer.Option(min=1, help="How many; methods without randomness run once.")] = 5,
     out: Annotated[Path, typer.Option(help="Where results, tables and chart are kept.")] = Path("comparison"),
-    root: Root = None,
-    split: Split = None,
-    setting: SettingName = None,
-    features: Features = None,
-    data_assignments: DataOptions = None,
+    chosen: DataChoice,
+    vision: BackboneChoice,
     params: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="Parameters by method (YAML), or a folder that 'pren tune' wrote to."),
@@ -43,6 +42,7 @@ def compare(
     jobs: Annotated[int, typer.Option(min=1, help="How many cells at a time; they share the cores.")] = 1,
     retry: Annotated[bool, typer.Option("--retry", help="Compute cells again that have failed.")] = False,
     stored: Annotated[bool, typer.Option("--stored", help="Show what has been computed, and compute nothing.")] = False,
+    threads: options.Threads = None,
     json: Json = False,
 ) -> None:
     """Fit methods with several seeds, and make a table and a chart of the results.
@@ -56,28 +56,28 @@ def compare(
     from pren.experiments.parameters import Parameters, read_parameters
     from pren.methods.registry import get_entry
 
-    data_options = options.parse_data_options(data_assignments, features)
-    given = {"root": root, "split": split, "setting": setting}
-    wanted = [_data(name, given, data_options) for name in dict.fromkeys(data)]
-    parameters = Parameters() if params is None else read_parameters(params)
-    plan = Plan(wanted, _methods(methods), seeds, parameters)
-    chosen = wanted[0].setting
-    title = f"Comparing {len(plan.methods)} methods ({chosen})"
-    with counted(title, "cells") as say, continued(out):
+    names = _methods(methods)
+    wanted = [vision.applied(_data(name, chosen), names) for name in dict.fromkeys(data)]
+    plan = Plan(wanted, names, seeds, Parameters() if params is None else read_parameters(params))
+    setting = wanted[0].setting
+    title = f"Comparing {len(names)} methods ({setting})"
+    with counted(title, "cells") as say, extraction() as on_extract, continued(out):
 
         def on_cell(done: int, total: int, task: Task, result: Result) -> None:
             seed = "" if task.cell.seed is None else f" seed {task.cell.seed}"
-            figure = percent(result.figures.get(MAIN_FIGURE[chosen]))
+            figure = percent(result.figures.get(MAIN_FIGURE[setting]))
             said = f"failed: {result.error}" if result.error is not None else f"{figure}   {result.fit_seconds:.1f} s"
             where = Path(task.config.data).name
             say(done, total, f"{where}   {get_entry(task.cell.method).title}{seed}   {said}")
 
-        command = shlex.join(["pren", *sys.argv[1:]])
-        rows = run(plan, out, jobs=jobs, retry=retry, stored=stored, command=command, on_cell=on_cell)
+        command = command_line()
+        rows = run(
+            plan, out, jobs=jobs, retry=retry, stored=stored, command=command, on_cell=on_cell, on_extract=on_extract
+        )
     if json:
-        print_json({"out": str(out), "setting": chosen, "rows": [asdict(row) for row in rows]})
+        print_json({"out": str(out), "setting": setting, "rows": [asdict(row) for row in rows]})
         return
-    _show(rows, chosen)
+    _show(rows, setting)
     stdout().print(f"Tables and chart: {safe(out)}/table.md, .tex, .csv and chart.png, .svg", soft_wrap=True)
 
 
@@ -96,14 +96,16 @@ def _show(rows: list[Row], setting: Setting) -> None:
                 console.print(f"{safe(row.method)}: {safe(row.note())}", soft_wrap=True)
 
 
-def _data(name: str, given: dict[str, Any], data_options: dict[str, Any]) -> RunConfig:
+def _data(name: str, chosen: DataChoice) -> RunConfig:
     """The configuration of one data set: of what was given, that which it can take."""
     from pren.data import DATASETS, file_options
 
     known = DATASETS.get(name)
-    own = {key: value for key, value in data_options.items() if key != "features" or "features" in file_options(name)}
-    root = given["root"] if known is not None and known.needs_root else None
-    return options.build_config(None, {**given, "data": name, "root": root}, {}, None, own)
+    own = chosen.options()
+    if "features" not in file_options(name):
+        own.pop("features", None)
+    root = chosen.root if known is not None and known.needs_root else None
+    return options.build_config(None, {**chosen.settings(), "data": name, "root": root}, {}, None, own)
 
 
 def _methods(patterns: str) -> list[str]:

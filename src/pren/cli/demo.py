@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import sys
 import time
@@ -13,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pren.cli.options import Json
+from pren.cli.options import Json, Threads, command_line
 from pren.cli.output import percent, print_json, safe, show_log, stderr, stdout, table
 from pren.cli.progress import resumable, rounds
 from pren.errors import PrenError
@@ -32,6 +31,7 @@ IMAGES = 20  # how many pool images are written out to try `pren predict` on
 def demo(
     out: Annotated[Path | None, typer.Option(help="Where to put the runs; runs/demo by default.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
+    threads: Threads = None,
     json: Json = False,
 ) -> None:
     """Recognise two-digit numbers nobody ever labelled: trains PrEN and its rivals on embedded data."""
@@ -80,7 +80,7 @@ def _run(name: str, folder: Path, seed: int) -> dict[str, Any]:
     config = RunConfig(data="numbers", method=name, params=params)
     began = time.perf_counter()
     with rounds(entry.title, params.get("rounds", 0)) as on_round, resumable(folder):
-        run = train(config, folder, command=shlex.join(["pren", *sys.argv[1:]]), on_round=on_round)
+        run = train(config, folder, command=command_line(), on_round=on_round)
     metrics = run.metrics() or {}
     seconds = round(time.perf_counter() - began, 1)
     return {"method": name, "title": entry.title, "top1": metrics["top1"], "macc": metrics["macc"], "seconds": seconds}

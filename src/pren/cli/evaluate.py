@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from pren.cli.options import Json, Root, RunPath
+from pren.cli.options import Json, Root, RunPath, Threads
 from pren.cli.output import percent, print_json, show_log, stdout, table
+from pren.cli.vision import CacheFolder, WeightsFile
 
 
 def evaluate(
@@ -15,6 +16,9 @@ def evaluate(
     confused: Annotated[int, typer.Option(min=0, help="How many confusions to list.")] = 5,
     data: Annotated[str | None, typer.Option(metavar="PATH", help="Where the data are, if they have moved.")] = None,
     root: Root = None,
+    weights: WeightsFile = None,
+    cache: CacheFolder = None,
+    threads: Threads = None,
     json: Json = False,
 ) -> None:
     """Score the pool anew with a run's model: figures, every class, the worst confusions."""
@@ -23,7 +27,7 @@ def evaluate(
     from pren.runs.folder import RunFolder
     from pren.runs.train import evaluate_run
 
-    metrics = evaluate_run(RunFolder.open(run), data, root)
+    metrics = evaluate_run(RunFolder.open(run), data, root, weights, None if cache is None else str(cache))
     if json:
         print_json(metrics)
         return

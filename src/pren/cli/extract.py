@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pren.cli import options
-from pren.cli.launch import Processes, is_worker, join, run_workers, started_by_torchrun
+from pren.cli.launch import Processes, launch
 from pren.cli.options import DataOptions, Json, Root
 from pren.cli.output import print_json, safe, show_log, stdout
 from pren.cli.progress import extraction
-from pren.cli.vision import BackboneName, GeometryName, WeightsFile, chosen, wants_images
+from pren.cli.vision import BackboneChoice, BackboneName, GeometryName, WeightsFile, wants_images
 
 if TYPE_CHECKING:
     from pren.vision.images import ImageFiles
@@ -35,56 +35,45 @@ def extract(
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first file that cannot be read.")] = False,
     devices: Annotated[int, typer.Option(min=1, help="Processes, each on a device of its own, share the files.")] = 1,
     accelerator: options.AcceleratorName = options.Accelerator.auto,
+    threads: options.Threads = None,
     json: Json = False,
 ) -> None:
     """Turn photographs into features with a frozen backbone; 'pren fit DATA --backbone NAME --frozen' uses them."""
     show_log()
     data_options = options.parse_assignments(data_assignments or [], "--option", "images=DIR")
-    processes = started_by_torchrun() or Processes(devices)
-    if processes.several and not is_worker() and not started_by_torchrun():
-        raise typer.Exit(run_workers(processes))
-
+    fabric = launch(Processes(devices), accelerator.value)
     from pren.processes import together
     from pren.vision.cache import FeatureCache, cache_folder
     from pren.vision.extraction import WORKERS, Extractor, FrozenBackbone
     from pren.vision.extraction import extract as extract_files
 
-    fabric = join(processes, accelerator.value)
     with together(fabric):
-        if wants_images(data, data_options):
-            data_options["images"] = True
         parts = _files(data, root, data_options)
-        frozen = FrozenBackbone.load(Extractor.model_validate(chosen(backbone, weights, geometry)))
+        said = BackboneChoice(backbone, weights, geometry).said()
+        frozen = FrozenBackbone.load(Extractor.model_validate(said))
         cache = FeatureCache(cache_folder(out), frozen.facts, frozen.width)
-    started, fresh = time.perf_counter(), 0
-    problems: list[str] = []
+    started, number = time.perf_counter(), WORKERS if workers is None else workers
     with extraction(not fabric.is_global_zero) as on_progress:
-        for files in parts:
-            done = extract_files(
-                files, frozen, cache, fabric, WORKERS if workers is None else workers, strict, on_progress
-            )
-            fresh += done.fresh
-            problems += [reason for _, reason in done.problems]
-    if not fabric.is_global_zero:
-        return
-    images, seconds = sum(map(len, parts)), time.perf_counter() - started
-    if json:
-        print_json(
-            {
-                "images": images,
-                "extracted": fresh,
-                "seconds": round(seconds, 3),
-                "width": frozen.width,
-                "folder": str(cache.folder),
-                "problems": problems,
-                "facts": frozen.facts,
-            }
-        )
-        return
+        done = [extract_files(files, frozen, cache, fabric, number, strict, on_progress) for files in parts]
+    if fabric.is_global_zero:
+        report = {
+            "images": sum(map(len, parts)),
+            "extracted": sum(part.fresh for part in done),
+            "seconds": round(time.perf_counter() - started, 3),
+            "width": frozen.width,
+            "folder": str(cache.folder),
+            "problems": [reason for part in done for _, reason in part.problems],
+            "facts": frozen.facts,
+        }
+        (print_json if json else _show)(report)
+
+
+def _show(report: dict[str, Any]) -> None:
     console = stdout()
+    fresh, seconds, problems = report["extracted"], report["seconds"], report["problems"]
     rate = f", {fresh / seconds:.0f} images/s" if fresh else ""
-    console.print(f"{images} images, {fresh} of them extracted now ({seconds:.0f} s{rate}).", soft_wrap=True)
-    console.print(f"Their features ({frozen.width} each) are in {safe(str(cache.folder))}.", soft_wrap=True)
+    console.print(f"{report['images']} images, {fresh} of them extracted now ({seconds:.0f} s{rate}).", soft_wrap=True)
+    console.print(f"Their features ({report['width']} each) are in {safe(report['folder'])}.", soft_wrap=True)
     if problems:
         console.print(f"{len(problems)} files cannot be read, and will be left out:")
         for reason in problems:
@@ -96,11 +85,14 @@ def _files(data: str, root: str | None, data_options: dict[str, Any]) -> list[Im
     from pren.data import DATASETS, load
     from pren.data.tables import SIGNATURES
     from pren.errors import PrenError
-    from pren.vision.images import ImageFiles, ImageFolder
+    from pren.vision.images import ImageFolder, image_files
+    from pren.vision.photographs import has_photographs
 
     if data not in DATASETS and Path(data).is_dir() and not (Path(data) / SIGNATURES).exists():
         return [ImageFolder(data)]
+    if wants_images(data, data_options):
+        data_options = {**data_options, "images": True}
     problem, _ = load(data, root=root, **data_options)
-    if not isinstance(problem.train, ImageFiles) or not isinstance(problem.pool, ImageFiles):
+    if not has_photographs(problem):
         raise PrenError(f"{data} has no photographs to extract features from.")
-    return [problem.train, problem.pool]
+    return [image_files(problem.train), image_files(problem.pool)]

@@ -14,7 +14,9 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
 
 from pren.children import end_with_parent, ended_by
 from pren.cli.output import complain
@@ -39,10 +41,12 @@ class Processes:
         main_address: HOST:PORT of the first one; None on a single machine.
     """
 
-    devices: int = 1
-    nodes: int = 1
-    node_rank: int = 0
-    main_address: str | None = None
+    devices: Annotated[int, typer.Option(min=1, help="Processes on this machine, each on a device of its own.")] = 1
+    nodes: Annotated[int, typer.Option(min=1, help="Machines; start the same command on each of them.")] = 1
+    node_rank: Annotated[int, typer.Option(min=0, help="Which of the machines this is, from 0.")] = 0
+    main_address: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Where the others find machine 0.")] = (
+        None
+    )
 
     def __post_init__(self) -> None:
         if self.nodes > 1 and self.main_address is None:
@@ -137,8 +141,16 @@ def run_workers(processes: Processes) -> int:
     return 1 if 1 in codes else 2
 
 
-def join(processes: Processes, accelerator: str) -> Fabric:
-    """Take this process's place among them; alone if there is but one."""
+def launch(processes: Processes, accelerator: str) -> Fabric:
+    """Take this process's place among them, alone if there is but one; or start them, and end with them.
+
+    Raises:
+        typer.Exit: In the process that has started the others, when they have ended.
+    """
+    started = started_by_torchrun()
+    if started is None and processes.several and not is_worker():
+        raise typer.Exit(run_workers(processes))
+    processes = started or processes
     from pren.processes import join_processes, single_process
 
     if not processes.several:

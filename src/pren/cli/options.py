@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import shlex
+import sys
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +18,23 @@ from pren.plain_yaml import parse_yaml
 
 if TYPE_CHECKING:
     from pren.runs.config import RunConfig
+
+
+log = logging.getLogger(__name__)
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # which child processes read
+
+
+def use_threads(threads: int | None) -> int | None:
+    """Limit the threads of this process and of those that it starts."""
+    if threads is not None:
+        os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
+        import torch
+        from threadpoolctl import threadpool_limits
+
+        torch.set_num_threads(threads)
+        threadpool_limits(threads)
+    return threads
 
 
 class Accelerator(str, Enum):
@@ -39,8 +61,37 @@ DataOptions = Annotated[
     list[str] | None,
     typer.Option("--option", metavar="KEY=VALUE", help="Any option of the data set, such as fold=1; repeatable."),
 ]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        min=1,
+        callback=use_threads,
+        help="Threads of each process; beside other busy processes 1 is fastest. One per core by default.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as 'pren fit' makes it.")]
+
+
+@dataclass(frozen=True)
+class DataChoice:
+    """The options that say which data are meant, beside their name."""
+
+    root: Root = None
+    split: Split = None
+    setting: SettingName = None
+    features: Features = None
+    data_assignments: DataOptions = None
+
+    def settings(self) -> dict[str, str | None]:
+        """Those that are settings of a configuration."""
+        return {"root": self.root, "split": self.split, "setting": self.setting}
+
+    def options(self) -> dict[str, Any]:
+        """Those that the data set alone understands."""
+        given = parse_assignments(self.data_assignments or [], "--option", "fold=1")
+        return given if self.features is None else {**given, "features": self.features}
 
 
 def parse_assignments(assignments: list[str], flag: str = "--set", example: str = "heads=20") -> dict[str, Any]:
@@ -58,12 +109,6 @@ def parse_assignments(assignments: list[str], flag: str = "--set", example: str 
             raise PrenError(f"{flag} takes key=value, such as {flag} {example}, not {assignment!r}.")
         params[key.strip()] = parse_yaml(text, f"{flag} {assignment}: the value")
     return params
-
-
-def parse_data_options(assignments: list[str] | None, features: str | None) -> dict[str, Any]:
-    """The options of a data set, that which has a flag of its own included."""
-    given = parse_assignments(assignments or [], "--option", "fold=1")
-    return given if features is None else {**given, "features": features}
 
 
 def build_config(
@@ -98,3 +143,22 @@ def build_config(
             content[group] = {**(old or {}), **new}
     content.pop("record", None)
     return parse_config(content, where)
+
+
+def command_line() -> str:
+    """How this process was started, for the record."""
+    return shlex.join(["pren", *sys.argv[1:]])
+
+
+def with_seed(config: RunConfig, seed: int | None) -> RunConfig:
+    """The configuration with a seed, if one is given and the method has a use for it."""
+    from pren.methods.params import schema
+    from pren.methods.registry import get_entry
+
+    if seed is None:
+        return config
+    entry = get_entry(config.method)
+    if "seed" not in schema(entry.method).model_fields:
+        log.info("%s leaves nothing to chance: --seed is ignored.", entry.title)
+        return config
+    return config.model_copy(update={"params": {**config.params, "seed": seed}})

@@ -30,8 +30,9 @@ def stderr() -> Console:
 
 
 def show_log() -> None:
-    """Send the library's warnings to standard error."""
+    """Send the library's log to standard error."""
     logger = logging.getLogger("pren")
+    logger.setLevel(logging.INFO)
     if not logger.handlers:
         logger.addHandler(RichHandler(console=stderr(), show_time=False, show_path=False, markup=False))
 

@@ -81,7 +81,7 @@ def _readable(folder: Path, model: Method) -> tuple[list[str], ImageFiles]:
     if len(bad) == len(images):
         raise PrenError(f"None of the {len(images)} images in {folder} can be used: {bad[0]}")
     names = [name for place, name in enumerate(images.names) if place not in bad]
-    return names, images.without(np.array(list(bad), dtype=np.int64))
+    return names, images.select(np.delete(np.arange(len(images)), list(bad)))
 
 
 def _as_trained(images: ImageFiles, model: Method, weights: str | None, cache: Path | None) -> Inputs:

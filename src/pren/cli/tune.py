@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import shlex
-import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pren.cli import options
-from pren.cli.options import DataOptions, Features, Json, Root, SettingName, Split
+from pren.cli.bundles import bundled
+from pren.cli.options import DataChoice, Json, command_line
 from pren.cli.output import percent, print_json, safe, show_log, stderr, stdout, table
-from pren.cli.progress import continued, counted
+from pren.cli.progress import continued, counted, extraction
+from pren.cli.vision import BackboneChoice
 from pren.errors import PrenError
 
 if TYPE_CHECKING:
     from pren.experiments.tuning import Trial, Tuned
+    from pren.runs.config import RunConfig
 
 
+@bundled
 def tune(
     method: Annotated[str, typer.Argument(metavar="METHOD", help="See 'pren list methods'.")],
     data: Annotated[str, options.Data],
+    *,
     trials: Annotated[int, typer.Option(min=1, help="How many there are to be in all.")] = 50,
-    root: Root = None,
-    split: Split = None,
-    setting: SettingName = None,
-    features: Features = None,
-    data_assignments: DataOptions = None,
+    chosen: DataChoice,
+    vision: BackboneChoice,
     assignments: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A parameter that is fixed, not chosen; repeatable."),
@@ -38,6 +40,7 @@ def tune(
         typer.Option(metavar="FILE", help="Try the parameters of this configuration first, not the defaults."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Where the study is kept; by default a name under tuning/.")] = None,
+    threads: options.Threads = None,
     json: Json = False,
 ) -> None:
     """Choose parameters without a look at the test: on the split's validation folds, or folds of the seen classes.
@@ -45,7 +48,6 @@ def tune(
     The same command goes on with a study that was interrupted.
     """
     show_log()
-    from pren.evaluation import TITLES
     from pren.experiments.extras import need
     from pren.experiments.tuning import tune as run
     from pren.methods.params import schema
@@ -54,36 +56,47 @@ def tune(
     optuna_log = need("optuna.logging", "tune")
     optuna_log.set_verbosity(optuna_log.WARNING)
     params = options.parse_assignments(assignments or [])
-    if "seed" in schema(get_entry(method).method).model_fields:
-        params.setdefault("seed", seed)
-    given = {"data": data, "root": root, "split": split, "setting": setting, "method": method}
-    data_options = options.parse_data_options(data_assignments, features)
-    config = options.build_config(None, given, params, None, data_options)
+    given = {"data": data, "method": method, **chosen.settings()}
+    config = vision.applied(options.build_config(None, given, params, None, chosen.options()))
+    if "seed" not in params and "seed" in schema(get_entry(method).method).model_fields:
+        config = options.with_seed(config, seed)
     first = None if start is None else _params_of(start, method)
-    setting_part = [config.setting] if config.setting != "zsl" else []
-    folder = out or Path("tuning") / "-".join([Path(data).stem, *([split] if split else []), *setting_part, method])
+    folder = out or _default_folder(config)
     title = f"Tuning {get_entry(method).title} on {config.data} ({config.setting})"
-    with counted(title, "trials") as say, continued(folder):
+    with counted(title, "trials") as say, extraction() as on_extract, continued(folder):
 
         def on_trial(number: int, trial: Trial, best: Trial | None) -> None:
             result = f"failed: {trial.error}" if trial.value is None else percent(trial.value)
             best_so_far = percent(best.value) if best is not None else "-"
             say(number, trials, f"{result}   best {best_so_far}   {trial.seconds:.1f} s")
 
-        command = shlex.join(["pren", *sys.argv[1:]])
-        tuned = run(config, folder, trials=trials, seed=seed, start=first, command=command, on_trial=on_trial)
-    content = _summary(tuned, folder)
+        study = partial(run, config, folder, trials=trials, seed=seed, start=first, command=command_line())
+        tuned = study(on_trial=on_trial, on_extract=on_extract)
     if json:
-        print_json(content)
-        return
+        print_json(_summary(tuned, folder))
+    else:
+        _show(tuned, folder)
+
+
+def _default_folder(config: RunConfig) -> Path:
+    """A name that tells studies apart: tuning/cub-PS-gzsl-eszsl."""
+    setting = [config.setting] if config.setting != "zsl" else []
+    split = [config.split] if config.split else []
+    return Path("tuning") / "-".join([Path(config.data).stem, *split, *setting, config.method])
+
+
+def _show(tuned: Tuned, folder: Path) -> None:
+    from pren.evaluation import TITLES
+    from pren.experiments.tuning import CONFIG_FILE, STUDY_FILE
+
     console = stdout()
-    figure = TITLES[tuned.figure]
     folds = ", ".join(percent(value) for value in tuned.folds)
-    console.print(f"[bold]{figure} {percent(tuned.value)}[/] on average over the validation folds ({folds})")
+    figure = f"{TITLES[tuned.figure]} {percent(tuned.value)}"
+    console.print(f"[bold]{figure}[/] on average over the validation folds ({folds})")
     console.print(table(["parameter", "value"], tuned.config.params.items(), 2))
     if tuned.failed:
-        stderr().print(f"{tuned.failed} of {tuned.trials} trials failed; {folder / 'study.json'} says why.")
-    console.print(f"Try next: pren fit --config {safe(shlex.quote(content['config']))}", soft_wrap=True)
+        stderr().print(f"{tuned.failed} of {tuned.trials} trials failed; {safe(folder / STUDY_FILE)} says why.")
+    console.print(f"Try next: pren fit --config {safe(shlex.quote(str(folder / CONFIG_FILE)))}", soft_wrap=True)
 
 
 def _params_of(path: Path, method: str) -> dict[str, Any]:

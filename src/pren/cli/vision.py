@@ -1,14 +1,19 @@
-"""Options about photographs that several verbs share."""
+"""What is said about photographs on the command line, in the same way for every verb."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pren.errors import PrenError
+
+if TYPE_CHECKING:
+    from pren.runs.config import RunConfig
 
 
 class Geometry(str, Enum):
@@ -34,12 +39,56 @@ CacheFolder = Annotated[
     Path | None,
     typer.Option("--cache", metavar="DIR", help="Where features are kept; $PREN_CACHE or ~/.cache/pren by default."),
 ]
+Frozen = Annotated[
+    bool, typer.Option("--frozen", help="Train on the features of a backbone that stays as it is, once extracted.")
+]
 
 
-def chosen(backbone: str | None, weights: str | None, geometry: Geometry | None) -> dict[str, str]:
-    """What was said about the backbone, by the names of `Extractor` and of PrEN's parameters."""
-    said = {"backbone": backbone, "weights": weights, "geometry": None if geometry is None else geometry.value}
-    return {key: value for key, value in said.items() if value is not None}
+@dataclass(frozen=True)
+class BackboneChoice:
+    """The options about the backbone that photographs go through."""
+
+    backbone: BackboneName = None
+    weights: WeightsFile = None
+    geometry: GeometryName = None
+    frozen: Frozen = False
+    cache: CacheFolder = None
+
+    def said(self) -> dict[str, str]:
+        """What was said, by the names of `Extractor` and of PrEN's parameters."""
+        geometry = None if self.geometry is None else self.geometry.value
+        said = {"backbone": self.backbone, "weights": self.weights, "geometry": geometry}
+        return {key: value for key, value in said.items() if value is not None}
+
+    def applied(self, config: RunConfig, methods: Sequence[str] = ()) -> RunConfig:
+        """A configuration with all this: its extractor, or its method's parameters.
+
+        Args:
+            config: What else was said.
+            methods: Those that will be given the data; that of the configuration if left out.
+
+        Raises:
+            PrenError: If there is no such backbone, the data are not photographs, or a method has no use for it.
+        """
+        from pren.runs.opening import check_trains_backbone
+        from pren.vision.backbones import check_backbone
+        from pren.vision.extraction import Extractor
+
+        update: dict[str, Any] = {} if self.cache is None else {"cache": str(self.cache)}
+        said = self.said()
+        if said or self.frozen:
+            if self.backbone is not None:
+                check_backbone(self.backbone)  # before any data are read
+            if wants_images(config.data, config.options):
+                update["options"] = {**config.options, "images": True}
+            if self.frozen or config.extractor is not None:
+                keep = config.extractor is not None and self.backbone is None
+                asked = config.extractor.model_dump() if keep and config.extractor is not None else {}
+                update["extractor"] = Extractor.model_validate(asked | said)
+            else:
+                check_trains_backbone(methods or [config.method])
+                update["params"] = {**config.params, **said}
+        return config.model_copy(update=update)
 
 
 def wants_images(data: str | None, data_options: dict[str, Any]) -> bool:

@@ -6,11 +6,12 @@ in a fold's class table.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pren.data.partition import DATA_SEED, Indices, random_share, shuffled
 from pren.errors import PrenError
-from pren.inputs import SelectedInputs
 from pren.problem import Answers, ClassTable, Problem
 from pren.seeds import stream
 
@@ -53,18 +54,17 @@ def _fold(problem: Problem, unseen: Indices, number: int) -> tuple[Problem, Answ
         usable, pool = np.setdiff1d(usable, held_out), np.concatenate([pool, held_out])
     pool = shuffled(pool)
     rows = np.flatnonzero(table.seen)  # of the classes that there are in the fold
-    fold = Problem(
-        train=SelectedInputs(problem.train, usable),
+    fold = replace(
+        problem,
+        train=problem.train.select(usable),
         labels=np.searchsorted(rows, labels[usable]),
-        pool=SelectedInputs(problem.train, pool),
+        pool=problem.train.select(pool),
         classes=ClassTable(
             names=tuple(table.names[row] for row in rows),
             signatures=table.signatures[rows],
             seen=~np.isin(rows, unseen),
             normalised=table.normalised,
         ),
-        setting=problem.setting,
-        backbone=problem.backbone,
         source={**problem.source, "class_fold": number},
     )
     return fold, Answers(np.searchsorted(rows, labels[pool]))

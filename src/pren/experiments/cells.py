@@ -14,6 +14,7 @@ from pren.evaluation import FIGURES, evaluate
 from pren.experiments.memory import peak_memory
 from pren.problem import Answers, Problem, Setting
 from pren.runs.config import RunConfig
+from pren.runs.opening import open_problem
 from pren.version import __version__
 
 
@@ -104,7 +105,7 @@ def compute(task: Task) -> Result:
     Raises:
         PrenError: If the data are not those of the cell any more, or the method cannot be fitted to them.
     """
-    problem, answers = task.config.load_data()
+    problem, answers = open_problem(task.config)
     if answers is None or data_hashes(problem, answers) != task.cell.hashes:
         raise PrenError("The data have changed since the comparison was started.")
     method = task.config.create_method()

@@ -13,13 +13,15 @@ from pren.experiments.chart import write_chart
 from pren.experiments.extras import need
 from pren.experiments.folder import held_folder
 from pren.experiments.parameters import Parameters
-from pren.experiments.store import CELLS, Store
+from pren.experiments.store import Store
 from pren.experiments.summary import Row, summarise
 from pren.experiments.tables import write_tables
 from pren.experiments.workers import run_tasks
 from pren.methods.params import schema
 from pren.methods.registry import get_entry
 from pren.runs.config import RunConfig
+from pren.runs.opening import open_problem
+from pren.vision.extraction import OnProgress
 
 OnCell = Callable[[int, int, Task, Result], None]  # done, of how many, which, and what came out
 
@@ -29,7 +31,7 @@ class Plan:
     """What to compare.
 
     Attributes:
-        data: Where the data are; method and parameters are left open.
+        data: Where the data are; the method is left open, and parameters are for every method.
         methods: Registered names.
         seeds: How many seeds, from 0 on; methods without randomness run once.
         parameters: Which parameters they get; those that are not given are as the data recommend or by default.
@@ -50,6 +52,7 @@ def compare(
     stored: bool = False,
     command: str = "",
     on_cell: OnCell | None = None,
+    on_extract: OnProgress | None = None,
 ) -> list[Row]:
     """Compute what is not in `out` yet, and write tables and a chart there.
 
@@ -61,6 +64,7 @@ def compare(
         stored: Whether to make do with the cells that are in `out`, and compute none.
         command: How this was started, for the message that other writers get.
         on_cell: Called after every cell that was computed.
+        on_extract: Called as features are extracted, if they are.
 
     Returns:
         One row for each data set and method, in the order of the plan.
@@ -69,9 +73,9 @@ def compare(
         PrenError: If the plan cannot be carried out at all. A method that fails does not stop the others.
     """
     need("matplotlib", "compare")  # not after hours
-    groups = _groups(plan)
+    groups = _groups(plan, on_extract)
     folder = Path(out)
-    with held_folder(folder, CELLS, command):
+    with held_folder(folder, command):
         store = Store(folder)
         results: dict[str, Result] = {}
         missing: dict[str, Task] = {}
@@ -111,13 +115,13 @@ class _Group:
     tasks: list[Task]
 
 
-def _groups(plan: Plan) -> list[_Group]:
+def _groups(plan: Plan, on_extract: OnProgress | None) -> list[_Group]:
     if not plan.data or not plan.methods:
         raise PrenError("There is nothing to compare: name some data and some methods.")
     titles = _titles(plan.data)
     groups = []
     for title, data in zip(titles, plan.data, strict=True):
-        problem, answers = data.load_data()
+        problem, answers = open_problem(data, on_extract=on_extract, methods=plan.methods)
         if answers is None:
             raise PrenError(f"{data.data} has no answers, so methods cannot be compared on it.")
         check_answers(answers, problem.classes, problem.setting)
@@ -126,7 +130,8 @@ def _groups(plan: Plan) -> list[_Group]:
             entry = get_entry(name)
             config = data.model_copy(update={"method": name})
             params = plan.parameters.of(config)
-            config = config.model_copy(update={"params": params})
+            config = config.model_copy(update={"params": {**params, **data.params}})
+            config.resolved().create_method()  # what is wrong with its parameters is said now
             seeds = list(range(plan.seeds)) if "seed" in schema(entry.method).model_fields else [None]
             tasks = [make_task(config, hashes, seed) for seed in seeds]
             groups.append(_Group(title, entry.title, bool(params), tasks))

@@ -10,14 +10,16 @@ from pren.errors import PrenError
 from pren.files import WRITING, check_links, remove
 from pren.runs.lock import LOCK, Lock
 
+CELLS = "cells"  # the folder that a comparison keeps its results in
+STUDY_FILE = "study.json"  # the file that a study is kept in
+
 
 @contextmanager
-def held_folder(path: Path, mark: str, command: str = "") -> Iterator[None]:
+def held_folder(path: Path, command: str = "") -> Iterator[None]:
     """Hold a folder against other writers.
 
     Args:
-        path: A folder that is new or empty, or that an experiment of the same kind was started in.
-        mark: The file or folder that tells the latter.
+        path: A folder that is new or empty, or that holds nothing but experiments.
         command: How this was started, for the message that others get.
 
     Raises:
@@ -31,12 +33,19 @@ def held_folder(path: Path, mark: str, command: str = "") -> Iterator[None]:
         ) from error
     lock = Lock(path, command)
     try:
-        inside = [part for part in path.iterdir() if part.name != LOCK and not part.name.startswith(WRITING)]
-        if inside and mark not in {part.name for part in inside}:
-            raise PrenError(f"{path} holds something else (there is no {mark} in it): choose another with --out.")
+        if not _holds_experiments(path):
+            raise PrenError(f"{path} holds something else than experiments: choose another with --out.")
         check_links(path)
         for unfinished in path.glob(f"{WRITING}*"):
             remove(unfinished)
         yield
     finally:
         lock.release()
+
+
+def _holds_experiments(folder: Path) -> bool:
+    """Whether all that is in a folder was written by an experiment there, or by some in its subfolders."""
+    inside = [part for part in folder.iterdir() if part.name != LOCK and not part.name.startswith(WRITING)]
+    if {CELLS, STUDY_FILE} & {part.name for part in inside}:
+        return True
+    return all(part.is_dir() and not part.is_symlink() and _holds_experiments(part) for part in inside)

@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pren.errors import PrenError
 from pren.experiments.cells import Cell, Result
+from pren.experiments.folder import CELLS
 from pren.files import read_bytes, write_json
 
-CELLS = "cells"
 MOST_BYTES = 1 << 20
 
 

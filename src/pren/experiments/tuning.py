@@ -25,17 +25,17 @@ from scipy.linalg import LinAlgError
 from pren.errors import PrenError
 from pren.evaluation import MAIN_FIGURE, Curve, best_gamma, evaluate, trade_off
 from pren.experiments.cells import data_hashes
-from pren.experiments.folder import held_folder
+from pren.experiments.folder import STUDY_FILE, held_folder
 from pren.experiments.sampling import Sampler
-from pren.experiments.validation import validation_folds
 from pren.files import read_bytes, write_bytes, write_json
 from pren.methods.registry import create, get_entry
 from pren.methods.space import Space
 from pren.problem import Answers, Problem
 from pren.runs.config import RunConfig
+from pren.runs.opening import open_folds
 from pren.version import __version__
+from pren.vision.extraction import OnProgress
 
-STUDY_FILE = "study.json"
 CONFIG_FILE = "config.yaml"
 MOST_BYTES = 1 << 26
 
@@ -113,6 +113,7 @@ def tune(
     start: Mapping[str, Any] | None = None,
     command: str = "",
     on_trial: OnTrial | None = None,
+    on_extract: OnProgress | None = None,
 ) -> Tuned:
     """Choose parameters, or go on with a study that was interrupted.
 
@@ -124,11 +125,13 @@ def tune(
         start: What to try first, such as what was chosen in another setting; defaults for what it does not name.
         command: How this was started, for the message that other writers get.
         on_trial: Called after every trial of this session.
+        on_extract: Called as features are extracted, if they are.
 
     Raises:
-        PrenError: If there is nothing to tune, `out` holds another study, or every trial fails.
+        PrenError: If there is nothing to tune, `out` holds another study, or trials fail for a reason of the data.
     """
     folder, base = Path(out), config.resolved()
+    base.create_method()  # what is wrong with its parameters is said now
     space = search_space(config)
     stacking = config.setting == "gzsl" and "gamma" not in config.params
     if not space and not stacking:
@@ -136,15 +139,17 @@ def tune(
     trials = trials if space else 1
     first = {name: value for name, value in (start or {}).items() if name in space}
     sampler = Sampler(space, seed, {**base.params, **first})
-    folds = validation_folds(config)
+    folds = open_folds(base, on_extract=on_extract)
     what = _identity(base, space, folds, seed, first)
-    with held_folder(folder, STUDY_FILE, command):
+    with held_folder(folder, command):
         study = _read_study(folder / STUDY_FILE, what)
         for trial in study.trials:
             sampler.learn(trial.params, trial.value)
         while len(study.trials) < trials:
             params = sampler.propose()
             trial = attempt(base, params, folds, stacking)
+            if len(study.trials) == 1 and trial.error is not None and trial.error == study.trials[0].error:
+                raise PrenError(f"The first two trials fail alike, so no other is tried: {trial.error}")
             sampler.learn(params, trial.value)
             study.trials.append(trial)
             write_json(folder / STUDY_FILE, study.model_dump(mode="json"))

@@ -27,9 +27,10 @@ from pren.processes import gather, share, share_text, single_process, together, 
 from pren.runs.checkpoint import HISTORY, Checkpoint
 from pren.runs.config import RunConfig
 from pren.runs.folder import RunFolder
+from pren.runs.opening import open_problem
 from pren.version import __version__
 from pren.vision.extraction import OnProgress
-from pren.vision.photographs import freeze, has_photographs, leave_out_unreadable
+from pren.vision.photographs import check_same_facts
 
 OnRound = Callable[[Round, Method], None]
 
@@ -66,7 +67,7 @@ def train(
             config = config.resolved()
             method = config.create_method()
             method.check_processes(fabric.world_size)
-        problem, answers = load_problem(config, fabric, on_extract)
+        problem, answers = open_problem(config, fabric, on_extract)
         with together(fabric):
             if answers is not None:
                 check_answers(answers, problem.classes, problem.setting)  # not after hours of training
@@ -94,19 +95,6 @@ def train(
                     if folder is not None:
                         finish(folder, problem, answers)
     return folder or RunFolder(out)
-
-
-def load_problem(
-    config: RunConfig, fabric: Fabric, on_extract: OnProgress | None = None
-) -> tuple[Problem, Answers | None]:
-    """The data of a run as its method is given them: photographs that can be read, or features of them."""
-    with together(fabric):
-        problem, answers = config.load_data()
-        if config.extractor is None and has_photographs(problem):
-            problem, answers = leave_out_unreadable(problem, answers)
-    if config.extractor is None:
-        return problem, answers
-    return freeze(problem, answers, config.extractor, config.cache, fabric=fabric, on_progress=on_extract)
 
 
 def _fit(fabric: Fabric, folder: RunFolder | None, method: Method, problem: Problem, on_round: OnRound | None) -> None:
@@ -147,27 +135,43 @@ def finish(folder: RunFolder, problem: Problem, answers: Answers | None) -> None
     folder.save_results(scores, problem.classes, problem.setting, metrics, facts)
 
 
-def evaluate_run(folder: RunFolder, data: str | None = None, root: str | None = None) -> dict[str, Any]:
+def evaluate_run(
+    folder: RunFolder,
+    data: str | None = None,
+    root: str | None = None,
+    weights: str | None = None,
+    cache: str | None = None,
+) -> dict[str, Any]:
     """Score the pool of a run anew with its model.
 
     Args:
         folder: The run.
         data: Where the data are now, if they have moved.
         root: The same for a data set that needs a root.
+        weights: The same for the weights of the frozen backbone that made the features.
+        cache: Where features are kept, if not where the run kept them.
 
     Raises:
         PrenError: If there are no answers, or the data is not what the run was fitted on.
     """
     config = folder.config()
-    moved = {key: value for key, value in (("data", data), ("root", root)) if value is not None}
-    problem, answers = load_problem(config.model_copy(update=moved), single_process())
+    given = {"data": data, "root": root, "cache": cache}
+    moved: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    if weights is not None:
+        if config.extractor is None:
+            raise PrenError(f"The model in {folder.path} has its weights with it: leave --weights out.")
+        moved["extractor"] = config.extractor.model_copy(update={"weights": weights})
+    problem, answers = open_problem(config.model_copy(update=moved))
     if not _any_known(answers):
         raise PrenError(
             f"The data of {folder.path} has no answers, so there is nothing to evaluate against: add the classes of "
             "some images of the pool (in a folder of photographs, as answers.csv)."
         )
+    model = folder.model()
+    if problem.extractor is not None and model.extractor_ is not None:
+        check_same_facts(problem.extractor["facts"], model.extractor_["facts"])
     _check_hashes(folder, config, problem.fingerprint())
-    metrics = evaluate(_scores(folder.model(), problem), answers, problem.classes, problem.setting)
+    metrics = evaluate(_scores(model, problem), answers, problem.classes, problem.setting)
     return metrics.to_dict()
 
 

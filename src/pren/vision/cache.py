@@ -24,6 +24,7 @@ from torch import Tensor
 
 from pren.errors import PrenError
 from pren.files import check_file, write_json
+from pren.inputs import Inputs
 
 CACHE_VARIABLE = "PREN_CACHE"  # the environment variable that says where caches are, read by `cache_folder` alone
 FACTS_FILE = "extractor.json"
@@ -143,7 +144,7 @@ class FeatureCache:
         return CachedFeatures(records["features"], records["key"], rows, self.folder.name)
 
 
-class CachedFeatures:
+class CachedFeatures(Inputs):
     """Inputs over rows of a memory-mapped cache."""
 
     def __init__(
@@ -164,6 +165,10 @@ class CachedFeatures:
 
     def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
         return torch.from_numpy(self._features[self._rows[indices]].astype(np.float32))
+
+    def select(self, places: NDArray[np.int64]) -> CachedFeatures:
+        """Some of the rows."""
+        return CachedFeatures(self._features, self._keys, self._rows[places], self._origin)
 
     def digest(self) -> bytes:
         """A hash of what the features were made from, and by what: extracted again, the last bit may differ."""

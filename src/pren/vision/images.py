@@ -25,7 +25,7 @@ USUAL = plain((3, 224, 224))  # until a backbone says what it wants
 THREADS = min(8, os.cpu_count() or 1)  # Pillow decodes without Python's lock
 
 
-class ImageFiles:
+class ImageFiles(Inputs):
     """Inputs over image files of one folder, decoded when they are asked for.
 
     Names are for whoever makes it; as part of a problem it hands out pixels only.
@@ -45,10 +45,14 @@ class ImageFiles:
         """The same files as another backbone wants them."""
         return ImageFiles(self._folder, self._names, preprocessing)
 
-    def without(self, places: NDArray[np.int64]) -> ImageFiles:
-        """The same but for some of them."""
-        kept = np.delete(np.arange(len(self)), places)
-        return ImageFiles(self._folder, [self._names[place] for place in kept], self._preprocessing)
+    def select(self, places: NDArray[np.int64]) -> ImageFiles:
+        """Some of the files."""
+        return ImageFiles(self._folder, [self._names[place] for place in places], self._preprocessing)
+
+    @property
+    def photographs(self) -> bool:
+        """Yes."""
+        return True
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
@@ -113,6 +117,17 @@ class ImageFolder(ImageFiles):
     def names(self) -> list[str]:
         """The path of each image, relative to the folder."""
         return list(self._names)
+
+
+def image_files(inputs: Inputs) -> ImageFiles:
+    """Inputs as the image files that they are.
+
+    Raises:
+        PrenError: If they are something else.
+    """
+    if not isinstance(inputs, ImageFiles):
+        raise PrenError("A backbone turns photographs into features, but these data are no image files: leave it out.")
+    return inputs
 
 
 def list_images(folder: str | Path) -> list[str]:

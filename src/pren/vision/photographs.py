@@ -20,7 +20,7 @@ from pren.processes import single_process, together
 from pren.vision.cache import CachedFeatures, FeatureCache, cache_folder
 from pren.vision.decoding import without_warnings
 from pren.vision.extraction import WORKERS, Extracted, Extractor, FrozenBackbone, OnProgress, extract
-from pren.vision.images import THREADS, ImageFiles
+from pren.vision.images import THREADS, ImageFiles, image_files
 
 log = logging.getLogger(__name__)
 
@@ -44,13 +44,13 @@ class ExtractorRecord(BaseModel):
 
 def has_photographs(problem: Problem) -> bool:
     """Whether the inputs of a problem are image files."""
-    return isinstance(problem.train, ImageFiles) and isinstance(problem.pool, ImageFiles)
+    return problem.train.photographs and problem.pool.photographs
 
 
 def leave_out_unreadable(problem: Problem, answers: Answers | None) -> tuple[Problem, Answers | None]:
     """Decode every photograph once, and leave out what cannot be decoded, before hours of training stop at it."""
-    train, pool = _photographs(problem)
-    return _without(problem, answers, unreadable_files(train), unreadable_files(pool))
+    in_train, in_pool = (unreadable_files(image_files(inputs)) for inputs in (problem.train, problem.pool))
+    return _without(problem, answers, in_train, in_pool)
 
 
 def unreadable_files(files: ImageFiles) -> Trouble:
@@ -84,13 +84,13 @@ def freeze(
     Raises:
         PrenError: If the problem has no photographs, or the backbone or the cache cannot be used.
     """
-    train, pool = _photographs(problem)
+    parts = [image_files(inputs) for inputs in (problem.train, problem.pool)]
     fabric = fabric or single_process()
     extractor = Extractor(backbone=extractor) if isinstance(extractor, str) else extractor
     with together(fabric):  # another machine may lack the weights, or have no room
         frozen = FrozenBackbone.load(extractor)
         store = FeatureCache(cache_folder(cache), frozen.facts, frozen.width)
-    found = [extract(files, frozen, store, fabric, workers, on_progress=on_progress) for files in (train, pool)]
+    found = [extract(files, frozen, store, fabric, workers, on_progress=on_progress) for files in parts]
     features = [_features(store, extracted) for extracted in found]
     record = ExtractorRecord(asked=extractor.anywhere(), facts=frozen.facts)
     problem, answers = _without(problem, answers, *(extracted.problems for extracted in found))
@@ -124,24 +124,22 @@ def features_for(
         raise PrenError(f"The model does not say which backbone made its features: {error}") from error
     asked = known.asked if weights is None else known.asked.model_copy(update={"weights": weights})
     frozen = FrozenBackbone.load(asked)
-    if frozen.facts != known.facts:
-        raise PrenError(
-            f"The weights or the preprocessing of {asked.backbone} are not those that the model was trained with: "
-            "give the file that it was trained with (--weights FILE), or the version of timm."
-        )
+    check_same_facts(frozen.facts, known.facts)
     store = FeatureCache(cache_folder(cache), frozen.facts, frozen.width)
     return _features(store, extract(files, frozen, store, fabric, strict=True))
 
 
+def check_same_facts(facts: dict[str, Any], known: dict[str, Any]) -> None:
+    """Raise a `PrenError` if a frozen backbone is not the one that a model was trained with."""
+    if facts != known:
+        raise PrenError(
+            f"The weights or the preprocessing of {facts['backbone']} are not those that the model was trained with: "
+            "give the file that it was trained with (--weights FILE), or the version of timm."
+        )
+
+
 def _features(store: FeatureCache, extracted: Extracted) -> CachedFeatures:
     return store.inputs(extracted.rows[extracted.rows >= 0])
-
-
-def _photographs(problem: Problem) -> tuple[ImageFiles, ImageFiles]:
-    train, pool = problem.train, problem.pool
-    if not isinstance(train, ImageFiles) or not isinstance(pool, ImageFiles):
-        raise PrenError("A backbone turns photographs into features, but these data are no image files: leave it out.")
-    return train, pool
 
 
 def _without(
@@ -150,7 +148,7 @@ def _without(
     """The same but for some files of each kind."""
     if not in_train and not in_pool:
         return problem, answers
-    train, pool = _photographs(problem)
+    train, pool = problem.train, problem.pool
     reasons = [reason for _, reason in in_train + in_pool]
     log.warning(
         "%d of %d image files cannot be read and are left out: %s%s",
@@ -169,9 +167,9 @@ def _without(
         )
     problem = replace(
         problem,
-        train=train.without(bad_train),
+        train=train.select(np.delete(np.arange(len(train)), bad_train)),
         labels=np.delete(problem.labels, bad_train),
-        pool=pool.without(bad_pool),
+        pool=pool.select(np.delete(np.arange(len(pool)), bad_pool)),
     )
     return problem, None if answers is None else answers.without(bad_pool)
 

@@ -1,0 +1,40 @@
+"""Options that belong together: a dataclass that is one parameter of a verb stands for many options."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from typing import Any, get_type_hints
+
+Verb = Callable[..., None]
+
+
+def bundled(verb: Verb) -> Verb:
+    """Give a verb the options of every dataclass among its parameters, at the place where that stands."""
+    hints = get_type_hints(verb, include_extras=True)
+    bundles: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(verb).parameters.values():
+        if parameter.name in bundles:
+            bundle = bundles[parameter.name]
+            types = get_type_hints(bundle, include_extras=True)
+            parameters += [_option(field.name, types[field.name], field.default) for field in fields(bundle)]
+        else:
+            parameters.append(_option(parameter.name, hints[parameter.name], parameter.default))
+
+    @wraps(verb)
+    def run(**given: Any) -> None:
+        made = {}
+        for name, bundle in bundles.items():
+            made[name] = bundle(**{field.name: given.pop(field.name) for field in fields(bundle)})
+        verb(**given, **made)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

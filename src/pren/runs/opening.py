@@ -1,0 +1,93 @@
+"""The one door through which a configuration's data come in, for every verb.
+
+What comes out is what a method is given: photographs that can be read, or the features that the configuration's frozen
+backbone makes of them, through the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lightning_fabric import Fabric
+
+from pren.data import class_folds, own_folds
+from pren.errors import PrenError
+from pren.methods.params import schema
+from pren.methods.registry import get_entry
+from pren.problem import Answers, Problem
+from pren.processes import single_process, together
+from pren.runs.config import RunConfig
+from pren.vision.extraction import OnProgress
+from pren.vision.photographs import freeze, has_photographs, leave_out_unreadable
+
+FIXED_IN_A_FOLD = ("train_on", "seen_test")  # options that would take in test images: a fold has its own answer
+
+
+def check_trains_backbone(methods: Sequence[str]) -> None:
+    """Raise a `PrenError` that names the methods that can do nothing with photographs but through their features."""
+    entries = [get_entry(name) for name in methods]
+    lacking = [entry.title for entry in entries if "backbone" not in schema(entry.method).model_fields]
+    if lacking:
+        do, it = ("does", "it") if len(lacking) == 1 else ("do", "them")
+        others = "" if len(methods) == 1 else ", or leave out what does not"
+        raise PrenError(
+            f"{', '.join(lacking)} {do} not train a backbone: add --frozen to give {it} the features of one{others}."
+        )
+
+
+def open_problem(
+    config: RunConfig,
+    fabric: Fabric | None = None,
+    on_extract: OnProgress | None = None,
+    methods: Sequence[str] = (),
+) -> tuple[Problem, Answers | None]:
+    """The data of a configuration as its method is given them.
+
+    Args:
+        config: What to open.
+        fabric: Where to extract features, launched; None for one process on the best device there is.
+        on_extract: Called as features are extracted, if they are.
+        methods: Those that will be given the data; that of the configuration if left out.
+
+    Raises:
+        PrenError: If the data cannot be read, or are photographs that a method can do nothing with.
+    """
+    fabric = fabric or single_process()
+    with together(fabric):
+        problem, answers = config.load_data()
+        if config.extractor is None and has_photographs(problem):
+            check_trains_backbone(methods or [config.method])
+            problem, answers = leave_out_unreadable(problem, answers)
+    if config.extractor is None:
+        return problem, answers
+    return freeze(problem, answers, config.extractor, config.cache, fabric=fabric, on_progress=on_extract)
+
+
+def open_folds(
+    config: RunConfig, fabric: Fabric | None = None, on_extract: OnProgress | None = None
+) -> list[tuple[Problem, Answers]]:
+    """What parameters are chosen on: the folds of the split where it has some, else folds of the seen classes.
+
+    No fold holds an image or a class of the test. In "gzsl" a fifth of the images of each class that stays seen goes
+    to the fold's pool: these are the seen validation images.
+
+    Args:
+        config: The data to choose parameters for.
+        fabric: As for `open_problem`.
+        on_extract: As for `open_problem`.
+    """
+    if "fold" in config.options:
+        raise PrenError("Parameters are chosen on all validation folds of the data: leave the option fold out.")
+    numbers = own_folds(config.data, config.root, config.split)
+    if not numbers:
+        problem, _ = open_problem(config, fabric, on_extract)
+        return class_folds(problem)
+    options = {key: value for key, value in config.options.items() if key not in FIXED_IN_A_FOLD}
+    folds = []
+    for number in numbers:
+        fold = config.model_copy(update={"options": {**options, "fold": number}})
+        problem, answers = open_problem(fold, fabric, on_extract)
+        if answers is None:
+            raise PrenError(f"Fold {number} of {config.data} has no answers, so nothing can be chosen on it.")
+        folds.append((problem, answers))
+    return folds

@@ -1,0 +1,63 @@
+"""Tuning and comparing on photographs, through a frozen backbone."""
+
+import json
+
+import pytest
+
+from pren.errors import PrenError
+from pren.experiments.comparison import Plan, compare
+from pren.experiments.parameters import Parameters
+from pren.experiments.tuning import tune
+from pren.runs.config import RunConfig
+from pren.vision.extraction import Extractor
+
+
+@pytest.fixture
+def frozen(photographs, tiny_weights, tmp_path):
+    """A configuration with a frozen backbone."""
+
+    def build(method="eszsl", geometry="whole"):
+        extractor = Extractor(backbone="test_resnet", weights=str(tiny_weights), geometry=geometry)
+        return RunConfig(data=str(photographs), method=method, extractor=extractor, cache=str(tmp_path / "cache"))
+
+    return build
+
+
+def test_tune_on_features(frozen, tmp_path):
+    tuned = tune(frozen(), tmp_path / "out", trials=3)
+    assert (tuned.trials, tuned.failed, len(tuned.folds)) == (3, 0, 2)
+    assert tuned.config.extractor == frozen().extractor
+
+
+def test_compare_on_features(frozen, tmp_path, here):
+    rows = compare(Plan([frozen()], ["eszsl", "sae"]), tmp_path / "out")
+    assert [(row.runs, row.failed) for row in rows] == [(1, 0), (1, 0)]
+
+
+def test_features_of_another_extractor_are_other_cells(frozen, tmp_path, here):
+    for geometry in ("whole", "timm", "timm"):
+        compare(Plan([frozen(geometry=geometry)], ["eszsl"]), tmp_path / "out")
+    assert len(here) == 2
+    hashes = [json.loads(path.read_text())["cell"]["hashes"] for path in (tmp_path / "out" / "cells").iterdir()]
+    assert hashes[0]["data"] != hashes[1]["data"]
+    assert hashes[0]["split"] == hashes[1]["split"]
+
+
+def test_methods_that_take_features_are_refused_by_name(photographs, tmp_path, here):
+    data = RunConfig(data=str(photographs))
+    with pytest.raises(PrenError, match=r"^ESZSL, SAE S→F do not train a backbone: add --frozen to give them"):
+        compare(Plan([data], ["pren", "eszsl", "sae"]), tmp_path / "out")
+    with pytest.raises(PrenError, match=r"^ESZSL does not train a backbone: add --frozen"):
+        tune(data.model_copy(update={"method": "eszsl"}), tmp_path / "out")
+    assert here == []
+    assert not (tmp_path / "out").exists()
+
+
+def test_parameters_of_the_data_are_for_every_method(photographs, tmp_path, here):
+    data = RunConfig(data=str(photographs), params={"backbone": "test_resnet", "weights": "random"})
+    small = {"heads": 2, "hidden": [4], "rounds": 1, "initial_batches": 1, "batches": 1, "batch_size": 4, "dim": 2}
+    plan = Plan([data], ["pren"], 1, Parameters({"pren": small}))
+    (row,) = compare(plan, tmp_path / "out")
+    assert (row.runs, row.failed) == (1, 0)
+    (path,) = (tmp_path / "out" / "cells").iterdir()
+    assert json.loads(path.read_text())["cell"]["params"]["backbone"] == "test_resnet"
