@@ -24,7 +24,7 @@ from PIL import Image
 
 from benchmarks.tables import Table
 from benchmarks.timing import Settings
-from pren.processes import single_process
+from pren.engine.processes import single_process
 from pren.vision.cache import FeatureCache
 from pren.vision.extraction import BATCH_ON_CPU, WORKERS, Extractor, FrozenBackbone, extract
 from pren.vision.images import ImageFiles, list_images

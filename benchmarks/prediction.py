@@ -11,7 +11,7 @@ from torch import nn
 from benchmarks.ensembles import Size, batched
 from benchmarks.tables import Table
 from benchmarks.timing import Settings, interleave
-from pren.core.ensemble import Network
+from pren.core.voting import Network
 from pren.core.progressive import predict
 from pren.core.voting import zsl_scores
 from pren.inputs import ArrayInputs

@@ -14,7 +14,7 @@ from benchmarks.ensembles import Size, batched
 from benchmarks.tables import Table
 from benchmarks.timing import Settings, interleave
 from benchmarks.training_step import ADAM, Trainer
-from pren.core.ensemble import Network
+from pren.core.voting import Network
 from pren.core.progressive import predict
 from pren.inputs import ArrayInputs
 

@@ -20,14 +20,18 @@ ALLOWED: dict[str, set[str]] = {
     "files": {"errors"},
     "plain_yaml": {"errors"},
     "inputs": {"errors"},
-    "processes": {"errors", "inputs"},
     "problem": {"errors", "inputs"},
-    "core": {"errors", "seeds", "inputs", "processes", "problem"},
-    "vision": {"errors", "files", "seeds", "inputs", "processes", "problem", "core"},
-    "data": {"errors", "files", "seeds", "inputs", "problem", "core", "vision"},
-    "methods": {"errors", "files", "seeds", "inputs", "processes", "problem", "core", "vision", "version"},
-    "evaluation": {"errors", "inputs", "problem"},
+    "core": {"errors", "seeds"},
+    "selection": {"core", "registry"},
+    "scoring": {"core", "problem"},
+    "engine": {"errors", "seeds", "inputs", "problem", "core"},
+    "preparation": {"inputs", "problem", "registry"},
+    "refinement": {"problem", "registry"},
+    "vision": {"errors", "files", "seeds", "registry", "inputs", "problem", "engine"},
+    "data": {"errors", "files", "seeds", "registry", "inputs", "problem", "vision"},
+    "evaluation": {"errors", "inputs", "problem", "scoring"},
 }
+ALLOWED["methods"] = set(ALLOWED) - {"data", "evaluation"}
 ALLOWED["runs"] = set(ALLOWED)
 ALLOWED["experiments"] = set(ALLOWED)
 ALLOWED["cli"] = set(ALLOWED) | {ROOT}

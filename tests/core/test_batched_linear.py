@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from pren.core.batched_linear import BatchedLinear
+from pren.engine.kept_memory import BatchedLinear
 
 K, N, FAN_IN, FAN_OUT = 3, 7, 4, 5
 

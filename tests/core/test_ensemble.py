@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pren.core.ensemble import Network
+from pren.core.voting import Network
 from pren.core.voting import gzsl_scores, zsl_scores
 
 D, H, L, N = 4, 3, 6, 9

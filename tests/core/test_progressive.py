@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from pren.core import progressive
-from pren.core.ensemble import Network
+from pren.core.voting import Network
 from pren.core.progressive import Schedule, batches, images_at_once, predict, progressive_training, pseudo_labels
 from pren.core.pseudo import PseudoLabels, select
 from pren.inputs import ArrayInputs

@@ -16,7 +16,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pren.core import voting
-from pren.core.ensemble import Network
+from pren.core.voting import Network
 from pren.core.progressive import predict
 from pren.core.voting import (
     chunk_size,

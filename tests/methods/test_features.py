@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays as any_array
 
 from pren.inputs import ArrayInputs
-from pren.methods.features import Scaler, unit
+from pren.preparation import Scaler, unit
 
 KINDS = ("raw", "l2", "standard", "minmax")
 tables = any_array(

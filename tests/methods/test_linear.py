@@ -6,7 +6,7 @@ import pytest
 from pren.errors import PrenError
 from pren.inputs import ArrayInputs
 from pren.methods.eszsl import ESZSL
-from pren.methods.features import Scaler
+from pren.preparation import Scaler
 from pren.methods.linear import LinearMethod, solve_ridge
 from pren.methods.registry import METHODS
 from pren.methods.sje import SJE

@@ -9,7 +9,7 @@ from pren.errors import PrenError
 from pren.methods.eszsl import ESZSL
 from pren.methods.params import schema, validate
 from pren.methods.pren import PrEN
-from pren.methods.registry import METHODS, create, get_entry, list_methods
+from pren.methods.registry import METHODS, create, METHODS, list_methods
 from pren.methods.sae import SAE
 
 
@@ -158,7 +158,7 @@ class TestRegistry:
 
     @pytest.mark.parametrize(("name", "near"), [("Pren", "pren"), ("progresive", "progressive"), ("ezsl", "eszsl")])
     def test_an_unknown_name_gets_the_nearest_ones(self, name, near):
-        for call in (get_entry, create):
+        for call in (METHODS, create):
             with pytest.raises(PrenError, match=rf"Unknown method '{name}'\. Did you mean .*{near}"):
                 call(name)
 

@@ -15,14 +15,15 @@ import pytest
 import torch
 from PIL import Image
 
-from pren.core.division import heads_of, own_heads, own_state, trains_heads_apart, whole_state
-from pren.core.ensemble import Ensemble, Network
+from pren.engine.division import heads_of, own_heads, own_state, trains_heads_apart, whole_state
+from pren.core.ensemble import Ensemble
+from pren.core.voting import Network
 from pren.core.projection import LabelEmbeddings
 from pren.errors import PrenError, SharedError
 from pren.inputs import ArrayInputs
 from pren.methods.pren import PrEN
 from pren.problem import Problem
-from pren.processes import (
+from pren.engine.processes import (
     gather,
     join_processes,
     mean,
@@ -31,7 +32,7 @@ from pren.processes import (
     share_text,
     share_weights,
     single_process,
-    together,
+    agreed,
     watching,
 )
 from pren.vision.cache import FeatureCache
@@ -94,12 +95,12 @@ def fail(fabric):
     """An error in one process is an error in all of them."""
     rank, last = fabric.global_rank, fabric.world_size - 1
     for guilty in ({0}, {last}, set(range(fabric.world_size))):
-        with pytest.raises(SharedError) as heard, together(fabric):
+        with pytest.raises(SharedError) as heard, agreed(fabric):
             _fail_if(rank in guilty, f"trouble in {rank} {HOSTILE}")
         first = min(guilty)
         assert f"trouble in {first} \x1b[31m[red] é \\ud800 \n" in str(heard.value)
         assert str(heard.value).startswith(f"Process {first} of this run: ") is (first > 0)
-    with together(fabric):
+    with agreed(fabric):
         pass
     if rank == last:
         sys.exit(0)  # without a word
@@ -212,7 +213,7 @@ def photographs(fabric):
     """Image files are extracted once each, by whichever process; BatchNorm learns the same in all of them."""
     folder = Path(share_text(fabric, tempfile.mkdtemp()))
     count, rank = 7, fabric.global_rank
-    with together(fabric):
+    with agreed(fabric):
         for number in range(count if rank == 0 else 0):
             noise = np.random.default_rng(number).integers(0, 256, (9, 12, 3), dtype=np.uint8)
             Image.fromarray(noise).save(folder / f"{number}.png")
@@ -238,7 +239,7 @@ def photographs(fabric):
         for name, value in model.network_.state_dict().items():  # after every round
             everyones = gather(fabric, value.reshape(1, -1).double().numpy())
             assert (everyones == everyones[0]).all(), name
-    with together(fabric):
+    with agreed(fabric):
         if rank == 0:
             shutil.rmtree(folder)
 

@@ -148,7 +148,7 @@ def test_an_interrupted_extraction_goes_on_where_it_stopped(tmp_path, draw_files
 
 KILLED = """
 import os, signal, sys
-from pren.processes import single_process
+from pren.engine.processes import single_process
 from pren.vision import extraction
 from pren.vision.cache import FeatureCache
 from pren.vision.images import ImageFolder

@@ -54,7 +54,7 @@ def compare(
     from pren.experiments.comparison import Plan
     from pren.experiments.comparison import compare as run
     from pren.experiments.parameters import Parameters, read_parameters
-    from pren.methods.registry import get_entry
+    from pren.methods.registry import METHODS
 
     names = _methods(methods)
     wanted = [vision.applied(_data(name, chosen), names) for name in dict.fromkeys(data)]
@@ -68,7 +68,7 @@ def compare(
             figure = percent(result.figures.get(MAIN_FIGURE[setting]))
             said = f"failed: {result.error}" if result.error is not None else f"{figure}   {result.fit_seconds:.1f} s"
             where = Path(task.config.data).name
-            say(done, total, f"{where}   {get_entry(task.cell.method).title}{seed}   {said}")
+            say(done, total, f"{where}   {METHODS[task.cell.method].title}{seed}   {said}")
 
         command = command_line()
         rows = run(
@@ -110,12 +110,12 @@ def _data(name: str, chosen: DataChoice) -> RunConfig:
 
 def _methods(patterns: str) -> list[str]:
     """Names, each once; a name or pattern that nothing matches is an error."""
-    from pren.methods.registry import get_entry, list_methods
+    from pren.methods.registry import METHODS, list_methods
 
     names: list[str] = []
     for pattern in filter(None, (part.strip() for part in patterns.split(","))):
         found = [entry.name for entry in list_methods("*" if pattern == "all" else pattern)]
-        names += found or [get_entry(pattern).name]
+        names += found or [METHODS[pattern].name]
     if not names:
         raise PrenError("--methods takes names, such as 'pren,eszsl', or all.")
     return list(dict.fromkeys(names))

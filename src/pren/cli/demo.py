@@ -69,17 +69,17 @@ def _names() -> Iterator[Path]:
 def _run(name: str, folder: Path, seed: int) -> dict[str, Any]:
     """Train one method, with the demo's settings where it has them."""
     from pren.methods.params import schema
-    from pren.methods.registry import get_entry
+    from pren.methods.registry import METHODS
     from pren.runs.config import RunConfig
     from pren.runs.train import train
 
-    entry = get_entry(name)
+    entry = METHODS[name]
     wanted = {**QUICK, "seed": seed}
     known = schema(entry.method).model_fields
     params = {key: value for key, value in wanted.items() if key in known and key not in entry.preset}
     config = RunConfig(data="numbers", method=name, params=params)
     began = time.perf_counter()
-    with rounds(entry.title, params.get("rounds", 0)) as on_round, resumable(folder):
+    with rounds(entry.title) as on_round, resumable(folder):
         run = train(config, folder, command=command_line(), on_round=on_round)
     metrics = run.metrics() or {}
     seconds = round(time.perf_counter() - began, 1)

@@ -42,12 +42,12 @@ def extract(
     show_log()
     data_options = options.parse_assignments(data_assignments or [], "--option", "images=DIR")
     fabric = launch(Processes(devices), accelerator.value)
-    from pren.processes import together
+    from pren.engine.processes import agreed
     from pren.vision.cache import FeatureCache, cache_folder
     from pren.vision.extraction import WORKERS, Extractor, FrozenBackbone
     from pren.vision.extraction import extract as extract_files
 
-    with together(fabric):
+    with agreed(fabric):
         parts = _files(data, root, data_options)
         said = BackboneChoice(backbone, weights, geometry).said()
         frozen = FrozenBackbone.load(Extractor.model_validate(said))

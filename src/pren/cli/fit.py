@@ -66,14 +66,13 @@ def fit(
 
 def _train(config: RunConfig, folder: Path, resume: bool, fabric: Fabric) -> RunFolder:
     """Train with everything to be seen on the way."""
-    from pren.methods.registry import get_entry
+    from pren.methods.registry import METHODS
     from pren.runs.train import train
 
     quiet = not fabric.is_global_zero  # of several processes, one speaks
-    title = f"{get_entry(config.method).title} on {config.data}"
-    total = config.params.get("rounds") or config.params.get("epochs", 0)
+    title = f"{METHODS[config.method].title} on {config.data}"
     command = command_line()
-    with rounds(title, total, quiet) as on_round, extraction(quiet) as on_extract, resumable(folder, quiet):
+    with rounds(title, quiet) as on_round, extraction(quiet) as on_extract, resumable(folder, quiet):
         return train(
             config, folder, resume=resume, command=command, on_round=on_round, on_extract=on_extract, fabric=fabric
         )
@@ -99,12 +98,12 @@ def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:
     """What to do, in every process; the first one alone needs the files that say it."""
     if fabric.world_size == 1:
         return read_config()
-    from pren.processes import share_text, together, watching
+    from pren.engine.processes import agreed, share_text, watching
     from pren.runs.config import RunConfig
 
     text = ""
     with watching(fabric):
-        with together(fabric):
+        with agreed(fabric):
             if fabric.is_global_zero:
                 text = _as_json(read_config())
         return RunConfig.model_validate_json(share_text(fabric, text)).resolved()

@@ -151,7 +151,7 @@ def launch(processes: Processes, accelerator: str) -> Fabric:
     if started is None and processes.several and not is_worker():
         raise typer.Exit(run_workers(processes))
     processes = started or processes
-    from pren.processes import join_processes, single_process
+    from pren.engine.processes import join_processes, single_process
 
     if not processes.several:
         return single_process(accelerator)

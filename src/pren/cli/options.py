@@ -153,11 +153,11 @@ def command_line() -> str:
 def with_seed(config: RunConfig, seed: int | None) -> RunConfig:
     """The configuration with a seed, if one is given and the method has a use for it."""
     from pren.methods.params import schema
-    from pren.methods.registry import get_entry
+    from pren.methods.registry import METHODS
 
     if seed is None:
         return config
-    entry = get_entry(config.method)
+    entry = METHODS[config.method]
     if "seed" not in schema(entry.method).model_fields:
         log.info("%s leaves nothing to chance: --seed is ignored.", entry.title)
         return config

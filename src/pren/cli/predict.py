@@ -33,7 +33,8 @@ def predict(
     from pren.data import read_inputs
     from pren.files import write_csv
     from pren.problem import candidates_of
-    from pren.runs.folder import RunFolder, top_classes
+    from pren.runs.folder import RunFolder
+    from pren.scoring import top_classes
 
     if out.exists():
         raise PrenError(f"{out} already exists: choose another --out or remove it.")
@@ -88,7 +89,7 @@ def _as_trained(images: ImageFiles, model: Method, weights: str | None, cache: P
     """The images, or their features if it is those that the model was trained on."""
     if model.extractor_ is None:
         return images
-    from pren.processes import single_process
+    from pren.engine.processes import single_process
     from pren.vision.photographs import features_for
 
     return features_for(model.extractor_, images, single_process(), weights, cache)

@@ -32,12 +32,11 @@ SECONDS_BETWEEN_LINES = 10
 
 
 @contextmanager
-def rounds(title: str, total: int, quiet: bool = False) -> Iterator[OnRound | None]:
+def rounds(title: str, quiet: bool = False) -> Iterator[OnRound | None]:
     """Show the rounds of a run.
 
     Args:
         title: What is being trained.
-        total: MaxIter.
         quiet: Show nothing; of several processes, one speaks.
 
     Yields:
@@ -49,17 +48,17 @@ def rounds(title: str, total: int, quiet: bool = False) -> Iterator[OnRound | No
     with _bar(title, "training") as (console, update):
 
         def show(done: Round, method: Method) -> None:
-            if "rounds" not in method.get_params():
-                line = f"epoch {done.number + 1:2d}/{total}   loss {done.loss:8.3f}"
-            elif done.number:
-                said = f"{len(done.pseudo):5d} pseudo-labels, {done.changed:4d} new"
-                line = f"round {done.number:2d}/{total}   loss {done.loss:8.3f}   {said}"
-            else:
-                line = f"round {done.number:2d}/{total}   loss {done.loss:8.3f}   labelled images only"
-            console.print(f"  {line}")
-            update(done.number + 1, total + 1)
+            figures = "   ".join(_figure(name, value) for name, value in done.figures.items() if value)
+            console.print(f"  {done.kind} {done.number:2d}/{done.of}   {figures}")
+            update(done.number, done.of)
 
         yield show
+
+
+def _figure(name: str, value: float) -> str:
+    """A figure of a round: whole numbers after their name, others with three digits."""
+    shown = f"{value:8.3f}" if isinstance(value, float) else f"{value:5d}"
+    return f"{name.replace('_', '-')} {shown}"
 
 
 @contextmanager

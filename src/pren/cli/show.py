@@ -10,7 +10,6 @@ def show(run: RunPath, json: Json = False) -> None:
     """Show what a run was asked to do, how it went and how well it did."""
     show_log()
     from pren.cli.summary import run_summary, show_summary
-    from pren.runs.checkpoint import HISTORY
     from pren.runs.folder import RunFolder
 
     folder = RunFolder.open(run)
@@ -25,6 +24,7 @@ def show(run: RunPath, json: Json = False) -> None:
     console.print(table(["parameter", "value"], summary["params"].items(), 2))
     if history:
         console.print()
-        rows = [["-" if row[name] is None else row[name] for name in HISTORY] for row in history]
+        columns = list(history[-1])
+        rows = [["-" if row[name] is None else row[name] for name in columns] for row in history]
         rows = [[f"{cell:.3f}" if isinstance(cell, float) else cell for cell in row] for row in rows]
-        console.print(table(HISTORY, rows, 0))
+        console.print(table(columns, rows, 0))

@@ -7,7 +7,7 @@ from typing import Any
 
 from pren.cli.output import percent, safe, stdout, table
 from pren.evaluation import FIGURES, TITLES
-from pren.methods.registry import get_entry
+from pren.methods.registry import METHODS
 from pren.runs.folder import RunFolder
 
 
@@ -35,7 +35,7 @@ def show_summary(summary: dict[str, Any]) -> None:
     console = stdout()
     state = "finished" if summary["finished"] else f"unfinished, {summary['rounds_done']} rounds saved"
     setting = summary["setting"]
-    method = get_entry(summary["method"]).title
+    method = METHODS[summary["method"]].title
     data = Path(summary["data"]).name  # of a file, whose path is long; a registered name is its own
     split = f" {summary['split']}" if summary["split"] else ""
     options = "".join(f", {key}={value}" for key, value in summary["options"].items())

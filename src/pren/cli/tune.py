@@ -51,18 +51,18 @@ def tune(
     from pren.experiments.extras import need
     from pren.experiments.tuning import tune as run
     from pren.methods.params import schema
-    from pren.methods.registry import get_entry
+    from pren.methods.registry import METHODS
 
     optuna_log = need("optuna.logging", "tune")
     optuna_log.set_verbosity(optuna_log.WARNING)
     params = options.parse_assignments(assignments or [])
     given = {"data": data, "method": method, **chosen.settings()}
     config = vision.applied(options.build_config(None, given, params, None, chosen.options()))
-    if "seed" not in params and "seed" in schema(get_entry(method).method).model_fields:
+    if "seed" not in params and "seed" in schema(METHODS[method].method).model_fields:
         config = options.with_seed(config, seed)
     first = None if start is None else _params_of(start, method)
     folder = out or _default_folder(config)
-    title = f"Tuning {get_entry(method).title} on {config.data} ({config.setting})"
+    title = f"Tuning {METHODS[method].title} on {config.data} ({config.setting})"
     with counted(title, "trials") as say, extraction() as on_extract, continued(folder):
 
         def on_trial(number: int, trial: Trial, best: Trial | None) -> None:
@@ -87,7 +87,8 @@ def _default_folder(config: RunConfig) -> Path:
 
 def _show(tuned: Tuned, folder: Path) -> None:
     from pren.evaluation import TITLES
-    from pren.experiments.tuning import CONFIG_FILE, STUDY_FILE
+    from pren.experiments.folder import STUDY_FILE
+    from pren.experiments.tuning import CONFIG_FILE
 
     console = stdout()
     folds = ", ".join(percent(value) for value in tuned.folds)

@@ -16,6 +16,7 @@ from sklearn.metrics import auc
 
 from pren.errors import PrenError
 from pren.problem import UNKNOWN, Answers, ClassTable
+from pren.scoring import best_candidate
 
 Vector = NDArray[np.float64]
 
@@ -61,14 +62,12 @@ def trade_off(scores: Vector, answers: Answers, classes: ClassTable) -> Curve | 
     is_seen = classes.seen[labels]
     if is_seen.all() or not is_seen.any() or not np.isfinite(scores).all():
         return None
-    seen, unseen = np.flatnonzero(classes.seen), np.flatnonzero(classes.unseen)
-    as_seen = seen[scores[:, seen].argmax(axis=1)]
-    as_unseen = unseen[scores[:, unseen].argmax(axis=1)]
+    as_seen, as_unseen = best_candidate(scores, classes.seen), best_candidate(scores, classes.unseen)
     rows = np.arange(len(labels))
     gaps, place = np.unique(scores[rows, as_seen] - scores[rows, as_unseen], return_inverse=True)
     # What an image adds to a mean over classes of the share within each.
     images = np.bincount(labels, minlength=len(classes))
-    present = np.where(is_seen, (images[seen] > 0).sum(), (images[unseen] > 0).sum())
+    present = np.where(is_seen, (images[classes.seen] > 0).sum(), (images[classes.unseen] > 0).sum())
     weight = 1 / (images[labels] * present)
     gained = np.bincount(place, weight * (as_unseen == labels), minlength=len(gaps))
     lost = np.bincount(place, weight * (as_seen == labels), minlength=len(gaps))

@@ -18,6 +18,7 @@ from sklearn.metrics import confusion_matrix
 from pren.errors import PrenError
 from pren.evaluation.calibration import trade_off
 from pren.problem import UNKNOWN, Answers, ClassTable, Setting, candidates_of
+from pren.scoring import best_candidate
 
 FIGURES: dict[Setting, tuple[str, ...]] = {"zsl": ("top1", "macc"), "gzsl": ("u", "s", "h", "ausuc")}  # what to show
 MAIN_FIGURE: dict[Setting, str] = {"zsl": "top1", "gzsl": "h"}  # what to choose parameters by
@@ -120,8 +121,8 @@ def evaluate(scores: NDArray[np.float64], answers: Answers, classes: ClassTable,
             f"scores hold NaN, first for image {int(undefined.argmax())}: the model that made them has diverged or was "
             "given broken inputs."
         )
-    candidates = np.flatnonzero(_candidates(classes, setting))
-    metrics = evaluate_predictions(candidates[scores[:, candidates].argmax(axis=1)], answers, classes, setting)
+    predicted = best_candidate(scores, _candidates(classes, setting))
+    metrics = evaluate_predictions(predicted, answers, classes, setting)
     curve = trade_off(scores, answers, classes) if setting == "gzsl" else None
     return metrics if curve is None else metrics.model_copy(update={"ausuc": curve.area()})
 

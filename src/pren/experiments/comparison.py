@@ -18,7 +18,7 @@ from pren.experiments.summary import Row, summarise
 from pren.experiments.tables import write_tables
 from pren.experiments.workers import run_tasks
 from pren.methods.params import schema
-from pren.methods.registry import get_entry
+from pren.methods.registry import METHODS
 from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
 from pren.vision.extraction import OnProgress
@@ -127,7 +127,7 @@ def _groups(plan: Plan, on_extract: OnProgress | None) -> list[_Group]:
         check_answers(answers, problem.classes, problem.setting)
         hashes = data_hashes(problem, answers)
         for name in plan.methods:
-            entry = get_entry(name)
+            entry = METHODS[name]
             config = data.model_copy(update={"method": name})
             params = plan.parameters.of(config)
             config = config.model_copy(update={"params": {**params, **data.params}})

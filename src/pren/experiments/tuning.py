@@ -28,7 +28,7 @@ from pren.experiments.cells import data_hashes
 from pren.experiments.folder import STUDY_FILE, held_folder
 from pren.experiments.sampling import Sampler
 from pren.files import read_bytes, write_bytes, write_json
-from pren.methods.registry import create, get_entry
+from pren.methods.registry import METHODS, create
 from pren.methods.space import Space
 from pren.problem import Answers, Problem
 from pren.runs.config import RunConfig
@@ -163,7 +163,7 @@ def tune(
 
 def search_space(config: RunConfig) -> Space:
     """What there is to choose: what the method wants tuned in this setting, but for what is fixed."""
-    entry = get_entry(config.method)
+    entry = METHODS[config.method]
     fixed = {*entry.preset, *config.params}
     return {
         name: dimension
@@ -187,7 +187,7 @@ def attempt(
     try:
         for problem, answers in folds:
             method = create(config.method, **{**config.params, **params}).fit(problem)
-            scores = method.scores(problem.pool)
+            scores = method.pool_scores(problem.pool)
             figure = getattr(evaluate(scores, answers, problem.classes, problem.setting), MAIN_FIGURE[config.setting])
             curve = trade_off(scores, answers, problem.classes) if stacking else None
             if figure is None or (stacking and curve is None):

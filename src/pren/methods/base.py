@@ -261,7 +261,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
 def _take_declarations(cls: type[Method]) -> None:
     """Turn what a class declares into its constructor, its documentation and its search space."""
     own = {name: value for name, value in vars(cls).items() if isinstance(value, Param | Learned)}
-    cls._declared = own  # type: ignore[attr-defined]
+    cls._declared = own
     for name, value in own.items():
         if isinstance(value, Param):
             setattr(cls, name, value.default)
@@ -292,4 +292,4 @@ def _constructor(params: Mapping[str, Param]) -> Any:
     return __init__
 
 
-_take_declarations(Method)
+_take_declarations(Method)  # type: ignore[type-abstract]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -236,8 +236,7 @@ class EndToEnd(NetworkMethod):
         check_takes(self._backbone(), self.backbone_, self.sample_shape_)
 
     def _backbone(self) -> nn.Module:
-        network: nn.Module = self.network_.backbone
-        return network
+        return cast(nn.Module, self.network_.backbone)
 
     def _groups(self, backbone: nn.Module, rest: nn.Module) -> list[dict[str, Any]]:
         """Adam's groups of weights: the rest first, then the backbone's, if it has any."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError
@@ -20,7 +20,6 @@ from pren.methods.base import Method
 from pren.methods.storage import MODEL_FILE, load_model, save_model
 from pren.runs.manifest import verify, write_manifest
 
-HISTORY = ("round", "loss", "pseudo_labels", "changed")
 TRAINING_FILE = "training.safetensors"
 STATE_FILE = "state.json"
 FILES = (MODEL_FILE, TRAINING_FILE, STATE_FILE)
@@ -29,27 +28,21 @@ MOST_BYTES = 1 << 30
 TRIES = 5
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
-
-    round: int
-    loss: float | None
-    pseudo_labels: int
-    changed: int
+HistoryRow = dict[str, int | float | None]
 
 
 class State(BaseModel):
     """What a checkpoint knows beside weights.
 
     Attributes:
-        history: What each round did, by the names of `HISTORY`.
+        history: What each round did: its number under "round", then its figures.
         timings: Seconds per round.
         pseudo_labels: The last round's: place in the pool, class name.
     """
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
-    history: list[dict[str, Any]]
+    history: list[HistoryRow]
     timings: list[float]
     pseudo_labels: list[tuple[int, str]]
 
@@ -69,6 +62,12 @@ class Checkpoint:
     method: Method
     training: dict[str, Tensor]
     state: State
+
+
+def history_row(done: Round) -> HistoryRow:
+    """What the history says about a round; a figure that is no number is None."""
+    figures = {name: None if math.isnan(value) else value for name, value in done.figures.items()}
+    return {"round": done.number, **figures}
 
 
 def save_checkpoint(folder: Path, method: Method, done: Round, state: State, run: str) -> Path:
@@ -152,8 +151,9 @@ def _verified_state(checkpoint: Path, run: str) -> State:
     try:
         verify(checkpoint, FILES, run)
         state = State.model_validate_json(read_bytes(checkpoint / STATE_FILE, MOST_BYTES))
-        rounds = [_Row.model_validate(row).round for row in state.history]
-        if rounds != list(range(len(rounds))) or checkpoint.name != f"round-{len(rounds) - 1:04d}":
+        rounds = [row.get("round") for row in state.history]
+        last = int(checkpoint.name.removeprefix("round-"))
+        if rounds != list(range(last - len(rounds) + 1, last + 1)) or rounds[:1] not in ([0], [1]):
             raise ValueError(f"its history is that of other rounds: {rounds}")
     except ValueError as error:
         raise PrenError(f"The checkpoint {checkpoint} is damaged: {error}") from error

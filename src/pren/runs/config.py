@@ -15,7 +15,7 @@ from pren.errors import PrenError, suggest
 from pren.files import read_bytes
 from pren.methods.base import Method
 from pren.methods.params import schema, validate
-from pren.methods.registry import create, get_entry
+from pren.methods.registry import METHODS, create
 from pren.plain_yaml import parse_yaml
 from pren.problem import Answers, Problem
 from pren.runs.manifest import FORMAT, check_format
@@ -63,7 +63,7 @@ class RunConfig(BaseModel):
 
     def resolved(self) -> RunConfig:
         """The same with every parameter written out and checked, and weights by paths that hold in any folder."""
-        entry = get_entry(self.method)
+        entry = METHODS[self.method]
         known = schema(entry.method).model_fields
         advice = {key: value for key, value in recommended_params(self.data).items() if key in known}
         params = validate(entry.method, {**advice, **entry.preset, **self.params})
@@ -83,8 +83,6 @@ class RunConfig(BaseModel):
         for key in ("options", "extractor"):
             if not what[key]:
                 del what[key]  # so that runs from before there were any keep their id
-        added = get_entry(self.method).method.added
-        what["params"] = {key: value for key, value in what["params"].items() if added.get(key, ...) != value}
         identity = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
         return self.anywhere().model_copy(update={"record": {"id": identity, **record}})
 

@@ -34,7 +34,6 @@ from pren.methods.registry import create
 from pren.methods.storage import MODEL_FILE, load_model, save_model
 from pren.problem import ClassTable, Setting, candidates_of
 from pren.runs.checkpoint import (
-    HISTORY,
     Checkpoint,
     State,
     latest_checkpoint,
@@ -46,6 +45,7 @@ from pren.runs.checkpoint import (
 from pren.runs.config import MOST_BYTES, RunConfig, parse_config, yaml_mapping
 from pren.runs.lock import LOCK, Lock
 from pren.runs.manifest import MANIFEST, check_format, checksum_holds, verify, with_checksum, write_manifest
+from pren.scoring import top_classes
 
 CONFIG_FILE = "config.yaml"
 RESULTS = (CONFIG_FILE, MODEL_FILE, "predictions.csv")
@@ -219,8 +219,10 @@ class RunFolder:
 
     def save_round(self, method: Method, history: list[dict[str, Any]], timings: list[float], last: Round) -> None:
         """Keep the model, the state of training and the history after a round."""
-        names = [method.classes_.names[label] for label in last.pseudo.labels]
-        pseudo = list(zip(last.pseudo.images.tolist(), names, strict=True))
+        pseudo = []
+        if last.pseudo is not None:
+            names = [method.classes_.names[label] for label in last.pseudo.labels]
+            pseudo = list(zip(last.pseudo.images.tolist(), names, strict=True))
         state = State(history=history, timings=timings, pseudo_labels=pseudo)
         with self._writing():
             current = save_checkpoint(self._checkpoints, method, last, state, self._run)
@@ -230,7 +232,8 @@ class RunFolder:
         """Show in the folder itself what its checkpoint holds, and remove all that is older."""
         with self._writing():
             link(current / MODEL_FILE, self.path / MODEL_FILE)
-            write_csv(self.path / "history.csv", HISTORY, ([row[name] for name in HISTORY] for row in state.history))
+            columns = list(state.history[-1])
+            write_csv(self.path / "history.csv", columns, ([row[name] for name in columns] for row in state.history))
             write_csv(self.path / "timings.csv", ("round", "seconds"), enumerate(state.timings))
             self._write_images("pseudo_labels.csv", ("class",), state.pseudo_labels)
             remove_others(current)
@@ -298,16 +301,3 @@ class RunFolder:
 def result_files(folder: Path) -> list[str]:
     """The files that the manifest of a finished run lists."""
     return [*RESULTS, *(name for name in ALSO if (folder / name).is_file())]
-
-
-def top_classes(
-    scores: NDArray[np.float64], table: ClassTable, among: str, top: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The best candidate classes of every image, best first.
-
-    Returns:
-        (N, top) rows of the class table and (N, top) their scores; fewer columns if there are fewer candidates.
-    """
-    candidates = np.flatnonzero(table.among(among))
-    order = np.argsort(-scores[:, candidates], axis=1, kind="stable")[:, :top]
-    return candidates[order], np.take_along_axis(scores[:, candidates], order, axis=1)

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from lightning_fabric import Fabric
 
 from pren.data import class_folds, own_folds
+from pren.engine.processes import agreed, single_process
 from pren.errors import PrenError
 from pren.methods.params import schema
-from pren.methods.registry import get_entry
+from pren.methods.registry import METHODS
 from pren.problem import Answers, Problem
-from pren.processes import single_process, together
 from pren.runs.config import RunConfig
 from pren.vision.extraction import OnProgress
 from pren.vision.photographs import freeze, has_photographs, leave_out_unreadable
@@ -25,7 +25,7 @@ FIXED_IN_A_FOLD = ("train_on", "seen_test")  # options that would take in test i
 
 def check_trains_backbone(methods: Sequence[str]) -> None:
     """Raise a `PrenError` that names the methods that can do nothing with photographs but through their features."""
-    entries = [get_entry(name) for name in methods]
+    entries = [METHODS[name] for name in methods]
     lacking = [entry.title for entry in entries if "backbone" not in schema(entry.method).model_fields]
     if lacking:
         do, it = ("does", "it") if len(lacking) == 1 else ("do", "them")
@@ -53,7 +53,7 @@ def open_problem(
         PrenError: If the data cannot be read, or are photographs that a method can do nothing with.
     """
     fabric = fabric or single_process()
-    with together(fabric):
+    with agreed(fabric):
         problem, answers = config.load_data()
         if config.extractor is None and has_photographs(problem):
             check_trains_backbone(methods or [config.method])

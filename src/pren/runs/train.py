@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import platform
 import time
 from collections.abc import Callable
@@ -19,12 +18,12 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 
 from pren.core.progressive import Round
+from pren.engine.processes import agreed, gather, share, share_text, single_process, watching
 from pren.errors import PrenError
 from pren.evaluation import check_answers, evaluate
 from pren.methods.base import Method
 from pren.problem import UNKNOWN, Answers, Problem
-from pren.processes import gather, share, share_text, single_process, together, watching
-from pren.runs.checkpoint import HISTORY, Checkpoint
+from pren.runs.checkpoint import Checkpoint, history_row
 from pren.runs.config import RunConfig
 from pren.runs.folder import RunFolder
 from pren.runs.opening import open_problem
@@ -63,18 +62,18 @@ def train(
     """
     fabric = fabric or single_process()
     with watching(fabric):
-        with together(fabric):
+        with agreed(fabric):
             config = config.resolved()
             method = config.create_method()
             method.check_processes(fabric.world_size)
         problem, answers = open_problem(config, fabric, on_extract)
-        with together(fabric):
+        with agreed(fabric):
             if answers is not None:
                 check_answers(answers, problem.classes, problem.setting)  # not after hours of training
             hashes = problem.fingerprint()
         _check_same_data(fabric, hashes)
         folder = None
-        with together(fabric):
+        with agreed(fabric):
             if fabric.is_global_zero:
                 if resume:
                     folder = _reopen(out, config, hashes, command)
@@ -91,7 +90,7 @@ def train(
                     if folder is not None and not resume:
                         folder.discard_if_nothing_done()
                     raise
-                with together(fabric):
+                with agreed(fabric):
                     if folder is not None:
                         finish(folder, problem, answers)
     return folder or RunFolder(out)
@@ -102,23 +101,22 @@ def _fit(fabric: Fabric, folder: RunFolder | None, method: Method, problem: Prob
     history: list[dict[str, Any]] = []
     timings: list[float] = []
     checkpoint: Checkpoint | None = None
-    with together(fabric):
+    with agreed(fabric):
         checkpoint = folder.checkpoint() if folder is not None else None
     if checkpoint is not None:
         method, history, timings = checkpoint.method, checkpoint.state.history, checkpoint.state.timings
     state = share(fabric, {} if checkpoint is None else checkpoint.training)
     since, saved = time.perf_counter(), 0
     for done in method.fit_rounds(problem, state or None, fabric):
-        row = (done.number, None if math.isnan(done.loss) else done.loss, len(done.pseudo), done.changed)
-        history.append(dict(zip(HISTORY, row, strict=True)))
+        history.append(history_row(done))
         timings.append(round(time.perf_counter() - since, 3))
-        with together(fabric):
+        with agreed(fabric):
             if folder is not None:
                 folder.save_round(method, history, timings, done)
         if on_round is not None:
             on_round(done, method)
         since, saved = time.perf_counter(), saved + 1
-    with together(fabric):
+    with agreed(fabric):
         if folder is not None and checkpoint is not None and not saved:
             folder.publish(checkpoint.path, checkpoint.state)  # a run killed right after its last checkpoint has not
         elif folder is not None and not history:
@@ -185,7 +183,7 @@ def _scores(method: Method, problem: Problem) -> NDArray[np.float64]:
     place = {name: column for column, name in enumerate(method.classes_.names)}
     if place.keys() != set(problem.classes.names):
         raise PrenError("The model knows other classes than the data has: it is the model of another run.")
-    return method.scores(problem.pool)[:, [place[name] for name in problem.classes.names]]
+    return method.pool_scores(problem.pool)[:, [place[name] for name in problem.classes.names]]
 
 
 def _reopen(out: str | Path, config: RunConfig, hashes: dict[str, str], command: str) -> RunFolder:
@@ -213,7 +211,7 @@ def _check_same_data(fabric: Fabric, hashes: dict[str, str]) -> None:
     """Every process reads the data itself, maybe from a disk of its own."""
     digest = hashlib.sha256(json.dumps(hashes).encode()).digest()
     everyones = gather(fabric, np.frombuffer(digest, dtype=np.uint8)[None])
-    with together(fabric):
+    with agreed(fabric):
         if (everyones[0] != everyones[fabric.global_rank]).any():
             raise PrenError("The data here is not what the first process has: copy the same files to every node.")
 

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
+from pren.engine.processes import agreed, gather
 from pren.errors import PrenError
-from pren.processes import gather, together
 from pren.vision.backbones import DEFAULT, SMALL_CNN, check_takes, create_backbone, give_weights, preprocessing_of
 from pren.vision.cache import FeatureCache
 from pren.vision.decoding import without_warnings
@@ -146,11 +146,11 @@ def extract(
     frozen.network.to(fabric.device)
     fresh = 0
     if fabric.world_size > 1:
-        with together(fabric):
+        with agreed(fabric):
             share = np.array_split(np.arange(len(files)), fabric.world_size)[fabric.global_rank]
             fresh = _extract(files, share, frozen, cache, fabric, workers, strict, on_progress).fresh
         fresh = int(gather(fabric, np.array([fresh])).sum())
-    with together(fabric):
+    with agreed(fabric):
         done = _extract(files, np.arange(len(files)), frozen, cache, fabric, workers, strict, on_progress)
     return replace(done, fresh=fresh + done.fresh)
 

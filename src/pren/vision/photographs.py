@@ -13,10 +13,10 @@ import numpy as np
 from lightning_fabric import Fabric
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pren.engine.processes import agreed, single_process
 from pren.errors import PrenError
 from pren.inputs import Inputs
 from pren.problem import Answers, Problem
-from pren.processes import single_process, together
 from pren.vision.cache import CachedFeatures, FeatureCache, cache_folder
 from pren.vision.decoding import without_warnings
 from pren.vision.extraction import WORKERS, Extracted, Extractor, FrozenBackbone, OnProgress, extract
@@ -87,7 +87,7 @@ def freeze(
     parts = [image_files(inputs) for inputs in (problem.train, problem.pool)]
     fabric = fabric or single_process()
     extractor = Extractor(backbone=extractor) if isinstance(extractor, str) else extractor
-    with together(fabric):  # another machine may lack the weights, or have no room
+    with agreed(fabric):  # another machine may lack the weights, or have no room
         frozen = FrozenBackbone.load(extractor)
         store = FeatureCache(cache_folder(cache), frozen.facts, frozen.width)
     found = [extract(files, frozen, store, fabric, workers, on_progress=on_progress) for files in parts]
