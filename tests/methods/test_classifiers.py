@@ -10,9 +10,9 @@ from sklearn.svm import LinearSVC
 
 from pren.methods.classifiers import (
     crammer_singer,
+    cross_entropy,
     fit_classifiers,
     one_versus_other,
-    softmax,
     weighted_one_versus_other,
 )
 
@@ -43,7 +43,7 @@ def slow_crammer_singer(F, y, margins):
 @pytest.mark.parametrize(
     ("loss", "slow"),
     [
-        (lambda margins: softmax, slow_softmax),
+        (lambda margins: cross_entropy, slow_softmax),
         (lambda margins: one_versus_other, slow_one_versus_other),
         (crammer_singer, slow_crammer_singer),
     ],
@@ -88,7 +88,7 @@ def test_softmax_classifiers_are_a_logistic_regression(images):
     X, y = images
     reg = 0.05
     expected = LogisticRegression(C=1 / (len(X) * reg), fit_intercept=False, tol=1e-10, max_iter=1000).fit(X, y).coef_
-    assert np.allclose(fit_classifiers(X, y, 3, softmax, reg, 1000), expected, atol=1e-4)
+    assert np.allclose(fit_classifiers(X, y, 3, cross_entropy, reg, 1000), expected, atol=1e-4)
 
 
 def test_one_versus_other_classifiers_are_linear_svms(images):
@@ -114,5 +114,5 @@ def test_crammer_and_singers_optimum_is_one(images):
 
 def test_few_iterations_do_not_go_all_the_way(images):
     X, y = images
-    few, many = (fit_classifiers(X, y, 3, softmax, 0.05, iterations) for iterations in (1, 100))
+    few, many = (fit_classifiers(X, y, 3, cross_entropy, 0.05, iterations) for iterations in (1, 100))
     assert not np.allclose(few, many, atol=1e-2)

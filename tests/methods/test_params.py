@@ -9,7 +9,7 @@ from pren.errors import PrenError
 from pren.methods.eszsl import ESZSL
 from pren.methods.params import schema, validate
 from pren.methods.pren import PrEN
-from pren.methods.registry import METHODS, create, METHODS, list_methods
+from pren.methods.registry import METHODS, create, list_methods
 from pren.methods.sae import SAE
 
 
@@ -20,18 +20,19 @@ class TestValidate:
             "feature_reg": 1.0,
             "signature_reg": 1.0,
             "features": "raw",
+            "refinement": "none",
             "gamma": 2.0,
         }
 
     def test_values_come_in_their_declared_types(self):
         params = validate(
-            PrEN, {"hidden": [3, 4], "lr": 1, "gamma": np.float32(0.5), "heads": np.int32(7), "frozen": np.True_}
+            PrEN, {"hidden": [3, 4], "lr": 1, "gamma": np.float32(0.5), "heads": np.int32(7), "output_relu": np.False_}
         )
         assert params["hidden"] == (3, 4)
         assert type(params["lr"]) is float
         assert type(params["gamma"]) is float
         assert type(params["heads"]) is int
-        assert params["frozen"] is True
+        assert params["output_relu"] is False
 
     def test_numbers_that_yaml_reads_as_text_are_numbers(self):
         assert validate(PrEN, {"lr": "1e-3"})["lr"] == 1e-3
@@ -45,7 +46,7 @@ class TestValidate:
             (
                 ESZSL,
                 {"heads": 3},
-                r"Unknown parameter 'heads'\. Known are feature_reg, features, gamma, signature_reg\.",
+                r"Unknown parameter 'heads'\. Known are feature_reg, features, gamma, refinement, signature_reg\.",
             ),
             (PrEN, {"heads": "many"}, r"heads='many'.*integer"),
             (PrEN, {"heads": 2.5}, r"heads=2\.5.*integer"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pren.methods.devise import DeViSE
-from pren.methods.ranking import compatibility, initial_weights, violations
+from pren.methods.ranking import bilinear, initial_weights, violations
 
 seeds = st.integers(0, 10**6)
 
@@ -16,7 +16,7 @@ seeds = st.integers(0, 10**6)
 def test_the_compatibility_is_that_of_the_best_map(n, K, d, m, L, seed):
     rng = np.random.default_rng(seed)
     x, W, A = rng.normal(size=(n, d)), rng.normal(size=(K, d, m)), rng.normal(size=(L, m))
-    scores = compatibility(torch.from_numpy(x), torch.from_numpy(W), torch.from_numpy(A))
+    scores = bilinear(torch.from_numpy(x), torch.from_numpy(W), torch.from_numpy(A))
     assert scores.shape == (n, L)
     for i in range(n):
         for c in range(L):

@@ -1,4 +1,4 @@
-"""Scaling of features, against plain NumPy and plain loops."""
+"""Preparation of features, against plain NumPy and plain loops."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,19 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays as any_array
 
 from pren.inputs import ArrayInputs
-from pren.preparation import Scaler, unit
+from pren.preparation import PREPARATIONS, unit
+from pren.problem import Problem
 
 KINDS = ("raw", "l2", "standard", "minmax")
 tables = any_array(
     np.float32, st.tuples(st.integers(1, 12), st.integers(1, 5)), elements=st.floats(-1e6, 1e6, width=32)
 )
+
+
+def fit(kind, table):
+    """A preparation that has learned from labelled images; the pool is something else."""
+    pool = np.full_like(table[:1], 77)
+    return PREPARATIONS[kind].fit(Problem.from_arrays(table, np.zeros(len(table), dtype=int), np.eye(2), pool))
 
 
 def features(n=2500, d=4):
@@ -25,7 +32,7 @@ def features(n=2500, d=4):
 
 def test_standard_features_have_mean_0_and_variance_1():
     table = features()
-    scaled = Scaler.fit("standard", ArrayInputs(table))(ArrayInputs(table))
+    scaled = fit("standard", table)(ArrayInputs(table))
     x = table[:, :3].astype(np.float64)
     assert np.allclose(scaled[:, :3], (x - x.mean(axis=0)) / x.std(axis=0), rtol=1e-9, atol=1e-9)
     assert (scaled[:, 3] == 0).all()
@@ -33,7 +40,7 @@ def test_standard_features_have_mean_0_and_variance_1():
 
 def test_minmax_features_go_from_0_to_1():
     table = features()
-    scaled = Scaler.fit("minmax", ArrayInputs(table))(ArrayInputs(table))
+    scaled = fit("minmax", table)(ArrayInputs(table))
     assert (scaled.min(axis=0) == 0).all()
     assert np.allclose(scaled.max(axis=0), [1, 1, 1, 0], rtol=1e-12)
     x = table.astype(np.float64)
@@ -43,7 +50,7 @@ def test_minmax_features_go_from_0_to_1():
 def test_l2_gives_each_image_unit_length():
     table = features(n=5)
     table[2] = 0
-    scaled = Scaler.fit("l2", ArrayInputs(table))(ArrayInputs(table))
+    scaled = fit("l2", table)(ArrayInputs(table))
     for row, given_row in zip(scaled, table.astype(np.float64), strict=True):
         length = sum(value**2 for value in given_row) ** 0.5
         assert np.allclose(row, given_row / length if length else 0.0)
@@ -51,13 +58,13 @@ def test_l2_gives_each_image_unit_length():
 
 def test_raw_features_stay_as_they_are():
     table = features()
-    assert np.array_equal(Scaler.fit("raw", ArrayInputs(table))(ArrayInputs(table)), table.astype(np.float64))
+    assert np.array_equal(fit("raw", table)(ArrayInputs(table)), table.astype(np.float64))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_learned_is_not_learned_again_from_other_inputs(kind):
     table, other = features(), np.full((3, 4), 7, dtype=np.float32)
-    scaler = Scaler.fit(kind, ArrayInputs(table))
+    scaler = fit(kind, table)
     together = scaler(ArrayInputs(np.concatenate([table, other])))
     assert np.array_equal(together[:-3], scaler(ArrayInputs(table)))
     assert np.array_equal(together[-3:], scaler(ArrayInputs(other)))
@@ -67,19 +74,19 @@ def test_what_was_learned_is_not_learned_again_from_other_inputs(kind):
 def test_images_are_flat_pixels(kind):
     images = np.random.default_rng(0).random((6, 1, 2, 3)).astype(np.float32)
     flat = images.reshape(6, -1)
-    scaled = Scaler.fit(kind, ArrayInputs(images))(ArrayInputs(images))
-    assert np.array_equal(scaled, Scaler.fit(kind, ArrayInputs(flat))(ArrayInputs(flat)))
+    scaled = fit(kind, images)(ArrayInputs(images))
+    assert np.array_equal(scaled, fit(kind, flat)(ArrayInputs(flat)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_inputs_at_all_stay_none(kind):
-    scaler = Scaler.fit(kind, ArrayInputs(features()))
+    scaler = fit(kind, features())
     assert scaler(ArrayInputs(np.empty((0, 4), dtype=np.float32))).shape == (0, 4)
 
 
 @given(tables, st.sampled_from(KINDS))
 def test_any_features_can_be_scaled(table, kind):
-    scaled = Scaler.fit(kind, ArrayInputs(table))(ArrayInputs(table))
+    scaled = fit(kind, table)(ArrayInputs(table))
     assert scaled.shape == table.shape
     assert np.isfinite(scaled).all()
     if kind == "standard":  # n values of variance 1 are within √n of their mean
@@ -90,30 +97,28 @@ def test_any_features_can_be_scaled(table, kind):
 
 @given(st.integers(1, 3000), st.floats(-1e6, 1e6, width=32))
 def test_a_feature_that_never_varies_becomes_0(n, value):
-    inputs = ArrayInputs(np.full((n, 1), value, dtype=np.float32))
+    table = np.full((n, 1), value, dtype=np.float32)
     for kind in ("standard", "minmax"):
-        assert (Scaler.fit(kind, inputs)(inputs) == 0).all()
+        assert (fit(kind, table)(ArrayInputs(table)) == 0).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_scaler_comes_back_to_the_bit(kind):
-    inputs = ArrayInputs(features())
-    scaler = Scaler.fit(kind, inputs)
-    state = scaler.state()
-    assert np.array_equal(Scaler.restore(kind, state, 4)(inputs), scaler(inputs))
+def test_what_was_learned_comes_back_to_the_bit(kind):
+    inputs, learned = ArrayInputs(features()), fit(kind, features())
+    assert np.array_equal(PREPARATIONS[kind].restore(learned.arrays, 4)(inputs), learned(inputs))
 
 
 @pytest.mark.parametrize("kind", ["standard", "minmax"])
 def test_what_does_not_belong_to_the_features_is_refused(kind):
-    state = Scaler.fit(kind, ArrayInputs(features())).state()
+    arrays, known = fit(kind, features()).arrays, PREPARATIONS[kind]
     for d in (3, 5):
         with pytest.raises(ValueError, match=f"not that of {d} features"):
-            Scaler.restore(kind, state, d)
-    for key in state:
-        with pytest.raises(ValueError, match="not that of 4 features"):
-            Scaler.restore(kind, {**state, key: state[key].float()}, 4)
-        with pytest.raises(KeyError):
-            Scaler.restore(kind, {other: state[other] for other in state if other != key}, 4)
+            known.restore(arrays, d)
+    for key in arrays:
+        with pytest.raises(ValueError, match="holds"):
+            known.restore({other: arrays[other] for other in arrays if other != key}, 4)
+    with pytest.raises(ValueError, match="holds"):
+        PREPARATIONS["raw"].restore(arrays, 4)
 
 
 def test_unit_leaves_zeros_alone():
