@@ -10,6 +10,7 @@ from pren.errors import PrenError
 from pren.experiments import comparison
 from pren.experiments.cells import Result, compute
 from pren.problem import Problem
+from pren.vision.precision import check_bfloat16
 
 settings.register_profile("pren", deadline=None)  # the machine may be busy, and timings are not tested here
 settings.load_profile("pren")
@@ -78,6 +79,15 @@ def arrays():
         }
 
     return build
+
+
+@pytest.fixture
+def bfloat16():
+    """Skip on a CPU whose bfloat16 does not work."""
+    try:
+        check_bfloat16()
+    except PrenError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture

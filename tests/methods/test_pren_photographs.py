@@ -98,7 +98,9 @@ def test_a_model_that_is_not_fitted_says_so(problem):
 
 
 @pytest.mark.parametrize("params", [{}, {"precision": "bfloat16", "geometry": "timm", "train_statistics": False}])
-def test_a_saved_model_scores_the_same(problem, tmp_path, params):
+def test_a_saved_model_scores_the_same(problem, tmp_path, params, request):
+    if params:
+        request.getfixturevalue("bfloat16")
     model = fit(problem, **params)
     model.save(tmp_path)
     again = PrEN.load(tmp_path)
@@ -161,12 +163,19 @@ def test_features_are_not_augmented(problem, make_problem, monkeypatch):
             PrEN(**params, augmentation="flip").fit(data)
 
 
-def test_bfloat16_stays_near_float32(problem, fitted):
+def test_bfloat16_stays_near_float32(problem, fitted, bfloat16):
     rough = fit(problem, precision="bfloat16")
     assert not same_bits(rough, fitted)
     exact, scores = fitted.scores(problem.pool), rough.scores(problem.pool)
     assert np.abs(scores - exact).max() < 0.1
     assert all(value.dtype != torch.bfloat16 for value in rough.network_.state_dict().values())
+
+
+def test_bfloat16_that_kills_is_refused_before_training(problem, monkeypatch):
+    monkeypatch.setattr("pren.vision.precision._works", lambda variable="": bool(variable))
+    training = PrEN(**TINY, precision="bfloat16").fit_rounds(problem)
+    with pytest.raises(PrenError, match="bfloat16 does not work on this CPU"):
+        next(training)
 
 
 @pytest.mark.parametrize("learn", [True, False])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-Precision = Literal["float32", "bfloat16"]
+from pren.vision.precision import Precision, check_bfloat16
 
 
 class TimmBackbone(nn.Module):
@@ -47,8 +47,11 @@ class TimmBackbone(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Turn (N, C, H, W) from 0 to 1 into (N, num_features)."""
+        half = self.precision == "bfloat16"
+        if half and images.device.type == "cpu":
+            check_bfloat16()
         x = ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
-        with torch.autocast(images.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=half):
             features = self.model(x)
         return cast(Tensor, features.float())
 
