@@ -1,6 +1,7 @@
 """Backbones by name."""
 
 import copy
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from torch.nn import functional
 
 from pren.errors import PrenError
 from pren.vision.backbones import (
+    check_backbone,
     check_takes,
     create_backbone,
     describe_backbone,
@@ -100,6 +102,14 @@ def test_features_do_not_depend_on_the_rest_of_the_batch():
 def test_mistakes_are_explained(name, shape, message):
     with pytest.raises(PrenError, match=message):
         create_backbone(name, shape, seed=0)
+
+
+@pytest.mark.parametrize(("found", "first"), [(True, "tf_efficientnet_lite0"), (False, "tf_efficientnet_lite4")])
+def test_what_is_installed_is_suggested_first(monkeypatch, found, first):
+    monkeypatch.setattr("pren.vision.weights.find_spec", lambda _: find_spec("pren") if found else None)
+    for name in ("tf_efficientnet_lite", "tf_efficientnet_lite9"):
+        with pytest.raises(PrenError, match=rf"Did you mean {first} or tf_efficientnet_lite\d or tf_\w+\?"):
+            check_backbone(name)
 
 
 @pytest.mark.parametrize("name", ["hf-hub:x/y", "../x", "resnet34.nonsense"])

@@ -15,7 +15,7 @@ from pren.vision.preprocessing import Geometry, Preprocessing, plain
 from pren.vision.small_cnn import MIN_SIDE, SmallCNN
 from pren.vision.timm_backbone import Precision, TimmBackbone
 from pren.vision.torchvision_operators import import_timm
-from pren.vision.weights import PACKAGES, load_weights, source_of
+from pren.vision.weights import PACKAGES, installed, load_weights, source_of
 
 SMALL_CNN = "small-cnn"
 DEFAULT = "resnet34"  # the paper's
@@ -46,7 +46,8 @@ def check_backbone(name: str) -> None:
     base = name.partition(".")[0]  # what follows says which of its trained weights
     # Names such as "hf-hub:..." would make timm read a model from elsewhere.
     if not base.isidentifier() or not timm.is_model(base):
-        near = get_close_matches(name, [SMALL_CNN, *timm.list_models()], n=3)
+        here = get_close_matches(name, [SMALL_CNN, *installed()])
+        near = [*here, *get_close_matches(name, set(timm.list_models()) - {*here})][:3]
         hint = f"Did you mean {' or '.join(near)}?" if near else f"{DEFAULT} and {SMALL_CNN} are two of them."
         raise PrenError(f"There is no backbone {name!r}. {hint} See 'pren list backbones'. Features take None.")
     try:
