@@ -18,7 +18,7 @@ from pren.vision.backbones import (
     list_backbones,
     preprocessing_of,
 )
-from pren.vision.small_cnn import small_cnn
+from pren.vision.small_cnn import SmallCNN
 from pren.vision.torchvision_operators import import_timm
 from pren.vision.weights import weights_digest
 
@@ -63,7 +63,7 @@ def test_global_generators_are_left_alone():
 
 def test_left_and_right_are_kept_apart():
     # What is on the left moves the first half of each pair of features; its mirror image moves the second.
-    network = small_cnn().eval()
+    network = SmallCNN(1).eval()
     blank, left = torch.zeros(1, *IMAGE), torch.zeros(1, *IMAGE)
     left[..., 4:12, 3:8] = 1
     with torch.no_grad():
@@ -74,7 +74,7 @@ def test_left_and_right_are_kept_apart():
 
 
 def test_features_do_not_depend_on_the_rest_of_the_batch():
-    network = small_cnn().train()
+    network = SmallCNN(1).train()
     images = torch.rand(4, *IMAGE)
     assert torch.allclose(network(images)[:1], network(images[:1]), atol=1e-6)
 

