@@ -11,10 +11,10 @@ from PIL import Image
 from pren.errors import PrenError
 from pren.methods.pren import PrEN
 from pren.problem import ClassTable, Problem
-from pren.vision import backbones
 from pren.vision.backbones import preprocessing_of
 from pren.vision.images import ImageFiles
 from pren.vision.preprocessing import plain
+from pren.vision.torchvision_operators import import_timm
 
 TINY = {
     "heads": 3,
@@ -32,8 +32,9 @@ TINY = {
 def _small_images():
     """The tiny network at a fifth of its size: it takes any."""
     with pytest.MonkeyPatch.context() as patch:
-        config = backbones._config
-        patch.setattr(backbones, "_config", lambda name: {**config(name), "input_size": (3, 32, 40)})
+        timm = import_timm()
+        config = timm.get_pretrained_cfg
+        patch.setattr(timm, "get_pretrained_cfg", lambda *a, **b: replace(config(*a, **b), input_size=(3, 32, 40)))
         yield
 
 

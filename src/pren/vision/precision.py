@@ -6,8 +6,11 @@ import os
 import subprocess
 import sys
 from functools import cache
+from typing import Literal
 
 from pren.errors import PrenError
+
+Precision = Literal["float32", "bfloat16"]
 
 # What oneDNN obeys when it first computes something, so it is too late for it in a process that has.
 LOWER = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"

@@ -4,7 +4,10 @@ from typing import cast
 
 from torch import Tensor, nn
 
-MIN_SIDE = 4  # pixels: two poolings halve each side twice
+from pren.vision.preprocessing import Preprocessing
+from pren.vision.registered import register_backbone
+
+SMALL_CNN = "small-cnn"
 
 
 class SmallCNN(nn.Module):
@@ -42,3 +45,11 @@ def _convolution(before: int, after: int) -> list[nn.Module]:
         nn.GroupNorm(8, after),
         nn.ReLU(inplace=True),
     ]
+
+
+register_backbone(
+    SMALL_CNN,
+    SmallCNN,
+    Preprocessing(sample_shape=(3, 64, 64)),
+    "three convolutions for small images, trained from scratch",
+)
