@@ -1,8 +1,11 @@
 """What several rooms share: a profile for hypothesis, problems small enough to fit in a moment, comparisons without
 processes."""
 
+import socket
+
 import numpy as np
 import pytest
+from huggingface_hub import constants
 from hypothesis import settings
 from PIL import Image
 
@@ -10,6 +13,8 @@ from pren.errors import PrenError
 from pren.experiments import comparison
 from pren.experiments.cells import Result, compute
 from pren.problem import Problem
+from pren.vision import hub
+from pren.vision.precision import check_bfloat16
 
 settings.register_profile("pren", deadline=None)  # the machine may be busy, and timings are not tested here
 settings.load_profile("pren")
@@ -78,6 +83,25 @@ def arrays():
         }
 
     return build
+
+
+@pytest.fixture
+def no_hub(monkeypatch, tmp_path):
+    """A hub that refuses every connection, and whose client has left nothing on this machine."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{closed.getsockname()[1]}")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(hub, "getproxies", dict)
+
+
+@pytest.fixture
+def bfloat16():
+    """Skip on a CPU whose bfloat16 does not work."""
+    try:
+        check_bfloat16()
+    except PrenError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture

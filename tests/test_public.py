@@ -25,6 +25,7 @@ NAMES = {
     "list_methods",
     "load",
     "load_model",
+    "register_backbone",
 }
 
 

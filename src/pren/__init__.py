@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pren.problem import Answers, ClassTable, Problem
     from pren.vision.backbones import list_backbones
     from pren.vision.photographs import freeze
+    from pren.vision.registered import register_backbone
 
 _HOMES = {
     "Answers": "pren.problem",
@@ -39,6 +40,7 @@ _HOMES = {
     "list_methods": "pren.methods.registry",
     "load": "pren.data",
     "load_model": "pren.methods.storage",
+    "register_backbone": "pren.vision.registered",
 }
 
 __all__ = [
@@ -58,6 +60,7 @@ __all__ = [
     "list_methods",
     "load",
     "load_model",
+    "register_backbone",
 ]
 
 

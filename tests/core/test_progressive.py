@@ -17,8 +17,9 @@ from pren.core.pseudo import PseudoLabels, select
 from pren.core.voting import Network
 from pren.inputs import ArrayInputs
 from pren.methods.pren import PrEN
-from pren.vision import backbones
 from pren.vision.backbones import create_backbone
+from pren.vision.preprocessing import plain
+from pren.vision.registered import BACKBONES, register_backbone
 
 N_TRAIN, N_POOL = 12, 20
 SUBSETS = [[0, 0, 1, 1, 0], [0, 0, 0, 1, 1], [0, 0, 1, 0, 1]]  # two seen classes, three unseen ones
@@ -506,9 +507,10 @@ def test_a_frozen_backbone_is_in_evaluation_mode(make_problem, monkeypatch):
         def forward(self, images):
             return self.dropout(images.flatten(1))
 
-    monkeypatch.setattr(backbones, "SmallCNN", Forgetful)
+    monkeypatch.setattr(BACKBONES, "_entries", {})
+    register_backbone("forgetful", Forgetful, plain((1, 4, 4)), "drops most of what it sees")
     problem = make_problem(shape=(1, 4, 4))
-    model = fit(problem, frozen=True, backbone="small-cnn")
+    model = fit(problem, frozen=True, backbone="forgetful")
     train, pool = (ArrayInputs(x[np.arange(len(x))].flatten(1).numpy()) for x in (problem.train, problem.pool))
     on_features = fit(replace(problem, train=train, pool=pool, backbone=None))
     assert np.allclose(model.scores(problem.pool), on_features.scores(pool), atol=1e-5)

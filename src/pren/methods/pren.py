@@ -36,7 +36,7 @@ from pren.problem import Problem
 from pren.seeds import stream
 from pren.selection import SELECTIONS
 from pren.vision.augmentation import Augmentation, augment
-from pren.vision.timm_backbone import Precision
+from pren.vision.precision import Precision
 
 
 def _null_is_a_name(value: Any) -> Any:

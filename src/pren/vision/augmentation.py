@@ -1,4 +1,4 @@
-"""Flips and crops of training images: off by default, as in the paper."""
+"""Flips and crops of training images. Off by default, as in the paper."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def augment(images: Tensor, rng: np.random.Generator, kind: Augmentation) -> Ten
 
     Args:
         images: (N, C, H, W).
-        rng: Where chance comes from; images alone decide how much of it is used.
+        rng: Where chance comes from. How much of it is used depends on the number of images alone.
         kind: "flip" mirrors half of the images; "flip-crop" also takes a part of each and brings it back to H x W.
 
     Returns:

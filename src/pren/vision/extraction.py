@@ -18,12 +18,11 @@ from torch.utils.data import DataLoader, Dataset
 
 from pren.engine.processes import agreed, gather
 from pren.errors import PrenError
-from pren.vision.backbones import DEFAULT, SMALL_CNN, check_takes, create_backbone, give_weights, preprocessing_of
+from pren.vision.backbones import DEFAULT, check_takes, create_backbone, find_backbone, give_weights, preprocessing_of
 from pren.vision.cache import FeatureCache
 from pren.vision.decoding import without_warnings
 from pren.vision.images import ImageFiles
 from pren.vision.preprocessing import Geometry, Preprocessing
-from pren.vision.timm_backbone import TimmBackbone
 from pren.vision.weights import absolute_weights, weights_digest
 
 BATCH = 64
@@ -78,14 +77,13 @@ class FrozenBackbone:
             PrenError: If there is no such backbone, or its weights cannot be had.
         """
         name, weights = extractor.backbone, extractor.weights
-        if name == SMALL_CNN:
+        if not find_backbone(name).trained:
             raise PrenError(f"{name} has no trained weights to freeze: choose another backbone, such as {DEFAULT}.")
         preprocessing = preprocessing_of(name, weights, extractor.geometry)
         network, width = create_backbone(name, preprocessing.sample_shape, seed=0)
         give_weights(network, name, weights)
         check_takes(network, name, preprocessing.sample_shape)
-        assert isinstance(network, TimmBackbone)
-        network.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs lack it
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs lack it
         facts = {
             "version": VERSION,
             "backbone": name,

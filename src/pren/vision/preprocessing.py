@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 from torch import Tensor
 
 from pren.errors import PrenError
@@ -27,22 +27,22 @@ Levels = NDArray[np.uint8]
 
 
 class Preprocessing(BaseModel):
-    """How an image becomes numbers; it travels with the backbone, and with every model and cache made with it.
+    """How an image becomes numbers. It is kept with every model and cache made with it.
 
     Attributes:
         sample_shape: (C, H, W): C is 1 (grey) or 3 (colour).
         interpolation: How pixels are resampled.
-        geometry: "whole": the whole image is squeezed to H x W, as the paper does. "timm": the shorter side is brought
-            to the size and the middle cut out, as the backbone's authors evaluated it.
-        crop_pct: "timm": the share of the resized image that is kept; beyond 1, it gets a margin.
-        crop_mode: "timm": how it is cut.
-        mean: Taken off each channel, in the backbone, where levels are from 0 to 1.
-        std: Each channel is divided by.
+        geometry: "whole" squeezes the whole image to H x W, as the paper does. "timm" brings the shorter side to the
+            size and cuts out the middle, as the backbone's authors evaluate it.
+        crop_pct: For "timm": the share of the resized image that is kept; beyond 1, the image gets a margin.
+        crop_mode: For "timm": how it is cut.
+        mean: Of each channel, from 0 to 1. The backbone subtracts it.
+        std: Of each channel. The backbone divides by it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    sample_shape: tuple[int, int, int]
+    sample_shape: tuple[Literal[1, 3], PositiveInt, PositiveInt]
     interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bilinear"
     geometry: Geometry = "whole"
     crop_pct: float = Field(default=1.0, gt=0, le=2)
@@ -62,18 +62,15 @@ class Preprocessing(BaseModel):
 
 
 def plain(sample_shape: tuple[int, ...]) -> Preprocessing:
-    """No more than bringing images to a shape; for backbones that say nothing else.
+    """Bring images to a shape and do nothing else.
 
     Raises:
-        PrenError: If image files cannot be brought to that shape.
+        PrenError: If images cannot have that shape.
     """
-    if len(sample_shape) != 3 or sample_shape[0] not in MODES or min(sample_shape) < 1:
-        raise PrenError(
-            f"Image files become (1 or 3, H, W) inputs, but inputs of shape {sample_shape} are asked for: "
-            "give arrays instead."
-        )
-    channels, height, width = sample_shape
-    return Preprocessing(sample_shape=(channels, height, width))
+    try:
+        return Preprocessing.model_validate({"sample_shape": sample_shape})
+    except ValidationError as error:
+        raise PrenError(f"Image files become (1 or 3, H, W), not {sample_shape}: give arrays instead.") from error
 
 
 @cache

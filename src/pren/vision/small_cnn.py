@@ -4,7 +4,10 @@ from typing import cast
 
 from torch import Tensor, nn
 
-MIN_SIDE = 4  # pixels: two poolings halve each side twice
+from pren.vision.preprocessing import Preprocessing
+from pren.vision.registered import register_backbone
+
+SMALL_CNN = "small-cnn"
 
 
 class SmallCNN(nn.Module):
@@ -18,11 +21,11 @@ class SmallCNN(nn.Module):
         num_features: The length of a feature vector.
     """
 
-    def __init__(self, in_channels: int = 1) -> None:
+    def __init__(self, channels: int) -> None:
         super().__init__()
         self.num_features = 2 * 128
         self.layers = nn.Sequential(
-            *_convolution(in_channels, 32),
+            *_convolution(channels, 32),
             nn.MaxPool2d(2),
             *_convolution(32, 64),
             nn.MaxPool2d(2),
@@ -32,13 +35,8 @@ class SmallCNN(nn.Module):
         )
 
     def forward(self, images: Tensor) -> Tensor:
-        """Turn (N, in_channels, H, W) into (N, num_features)."""
+        """Turn (N, channels, H, W) into (N, num_features)."""
         return cast(Tensor, self.layers(images))
-
-
-def small_cnn(in_channels: int = 1) -> SmallCNN:
-    """Build the network with fresh weights from torch's global generator."""
-    return SmallCNN(in_channels)
 
 
 def _convolution(before: int, after: int) -> list[nn.Module]:
@@ -47,3 +45,11 @@ def _convolution(before: int, after: int) -> list[nn.Module]:
         nn.GroupNorm(8, after),
         nn.ReLU(inplace=True),
     ]
+
+
+register_backbone(
+    SMALL_CNN,
+    SmallCNN,
+    Preprocessing(sample_shape=(3, 64, 64)),
+    "three convolutions for small images, trained from scratch",
+)

@@ -1,13 +1,76 @@
-"""A network of timm's as a backbone: levels from 0 to 1 in, one feature vector per image out."""
+"""timm's networks as backbones."""
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-Precision = Literal["float32", "bfloat16"]
+from pren.errors import PrenError
+from pren.vision.precision import Precision, check_bfloat16
+from pren.vision.preprocessing import Geometry, Preprocessing
+from pren.vision.registered import Backbone
+from pren.vision.torchvision_operators import import_timm
+from pren.vision.weights import PACKAGES, load_weights, source_of
+
+
+class TimmModel(Backbone):
+    """A model of timm's.
+
+    Args:
+        name: One that timm knows; what follows a dot says which of its trained weights.
+
+    Raises:
+        PrenError: If it has no such weights.
+    """
+
+    trained = True
+
+    def __init__(self, name: str) -> None:
+        timm = import_timm()
+        try:
+            self._config = timm.get_pretrained_cfg(name, allow_unregistered=False)
+        except RuntimeError as error:
+            base = name.partition(".")[0]
+            tags = ", ".join(timm.list_models(f"{base}.*", pretrained=True)) or base
+            raise PrenError(f"Backbone {base} has no weights {name!r}: choose one of {tags}.") from error
+        _, height, width = self._config.input_size
+        source = "installed with pren[offline]" if source_of(name, None) == "package" else "weights from the hub"
+        self.summary = f"{height} x {width} pixels, {source}"
+        self.name = name
+
+    def create(self, channels: int, precision: Precision, train_statistics: bool) -> nn.Module:
+        """See `TimmBackbone`."""
+        mean, std = self._config.mean, self._config.std
+        if channels != len(mean):
+            raise PrenError(f"Backbone {self.name!r} takes images of {len(mean)} channels, not {channels}.")
+        model = import_timm().create_model(self.name, pretrained=False, num_classes=0)
+        return TimmBackbone(model, mean, std, precision, train_statistics)
+
+    def preprocessing(self, weights: str | None, geometry: Geometry) -> Preprocessing:
+        """As timm says, and with the normalisation that its weights want."""
+        config = self._config
+        mean, std = config.mean, config.std
+        if source_of(self.name, weights) == "package":
+            mean, std = (PACKAGES[self.name].mean,) * len(mean), (PACKAGES[self.name].std,) * len(std)
+        return Preprocessing(
+            sample_shape=config.input_size,
+            interpolation=config.interpolation,
+            geometry=geometry,
+            crop_pct=config.crop_pct,
+            crop_mode=config.crop_mode,
+            mean=mean,
+            std=std,
+        )
+
+    def give_weights(self, network: nn.Module, weights: str | None) -> None:
+        """Give it weights and their normalisation."""
+        network = cast(TimmBackbone, network)
+        load_weights(network.model, self.name, weights)
+        wanted = self.preprocessing(weights, "whole")
+        network.mean.copy_(torch.tensor(wanted.mean).reshape(-1, 1, 1))
+        network.std.copy_(torch.tensor(wanted.std).reshape(-1, 1, 1))
 
 
 class TimmBackbone(nn.Module):
@@ -47,8 +110,11 @@ class TimmBackbone(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Turn (N, C, H, W) from 0 to 1 into (N, num_features)."""
+        half = self.precision == "bfloat16"
+        if half and images.device.type == "cpu":
+            check_bfloat16()
         x = ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
-        with torch.autocast(images.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=half):
             features = self.model(x)
         return cast(Tensor, features.float())
 

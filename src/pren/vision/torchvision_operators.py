@@ -33,7 +33,7 @@ def import_timm() -> ModuleType:
     """Return the module `timm`.
 
     Raises:
-        PrenError: If timm or torchvision is not there or cannot be imported.
+        PrenError: If timm or torchvision cannot be imported.
     """
     if "torchvision" not in sys.modules and not _operators_load():
         _declare_operators()
@@ -41,8 +41,8 @@ def import_timm() -> ModuleType:
         return importlib.import_module("timm")
     except Exception as error:  # a mismatched build can fail in any way
         raise PrenError(
-            f"Backbones need timm and torchvision, which cannot be imported ({error}): install pren again with its "
-            "requirements, and a torchvision that fits torch."
+            f"Backbones need timm and torchvision, which cannot be imported ({error}): install pren again, and a "
+            "torchvision that fits torch."
         ) from error
 
 

