@@ -82,14 +82,14 @@ class TestRoundTrip:
             {"output_relu": False},
             {"projection": False},
             {"completion": "complement", "dim": 3},
-            {"frozen": True},
+            {"augmentation": "flip"},
             {"gzsl_rule": "probability"},
             {"seed": 2**40},
         ],
         ids=str,
     )
     def test_every_kind_of_network_comes_back(self, small, make_problem, tmp_path, params):
-        problem = make_problem(setting="gzsl", shape=(1, 8, 12) if "frozen" in params else (5,))
+        problem = make_problem(setting="gzsl", shape=(1, 8, 12) if "augmentation" in params else (5,))
         model = small(**params).fit(problem)
         model.save(tmp_path)
         assert np.array_equal(load_model(tmp_path).scores(problem.pool), model.scores(problem.pool))

@@ -254,7 +254,10 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
 
     def _restore_preparation(self, tensors: dict[str, Tensor]) -> Preparation:
         prefix = "preparation."
-        arrays = {name.removeprefix(prefix): t.numpy() for name, t in tensors.items() if name.startswith(prefix)}
+        own = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+        if any(tensor.dtype != torch.float64 for tensor in own.values()):
+            raise ValueError("the preparation of features is not in double precision")
+        arrays = {name: tensor.numpy() for name, tensor in own.items()}
         return PREPARATIONS[self.features].restore(arrays, int(np.prod(self.sample_shape_)))
 
 

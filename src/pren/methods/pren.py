@@ -170,8 +170,8 @@ class PrEN(EndToEnd):
         """The same from a file: drawn and computed anew, another machine's could differ."""
         vectors, subsets = tensors["ensemble.embeddings"], tensors["ensemble.subsets"]
         unseen = torch.from_numpy(self.classes_.unseen[self._order()])
-        if subsets.dtype != torch.bool or subsets.shape != (self.heads, len(unseen)):
-            raise ValueError("the heads' subsets are of the wrong kind")
+        if vectors.dtype != torch.float32 or subsets.dtype != torch.bool or subsets.shape != (self.heads, len(unseen)):
+            raise ValueError("label embeddings or subsets are of the wrong kind")
         if vectors.ndim != 3 or vectors.shape[::2] != subsets.shape:
             raise ValueError(f"label embeddings cannot be of shape {tuple(vectors.shape)}")
         if not torch.equal(subsets.any(dim=0), unseen):

@@ -37,6 +37,7 @@ class _Facts(BaseModel):
     params: dict[str, Any]
     class_names: list[str]
     seen: list[bool]
+    attributes: int
     normalised: bool
     setting: Literal["zsl", "gzsl"]
     sample_shape: tuple[int, ...]
@@ -56,6 +57,7 @@ def save_model(method: Method, folder: Path) -> None:
         params=method.get_params(),
         class_names=list(table.names),
         seen=table.seen.tolist(),
+        attributes=table.signatures.shape[1],
         normalised=table.normalised,
         setting=method.setting_,
         sample_shape=method.sample_shape_,
@@ -116,6 +118,8 @@ def load_model(folder: str | Path) -> Method:
         kind = METHODS[facts.method].method
         method = kind(**validate(kind, facts.params))
         table = ClassTable.build(facts.class_names, tensors.pop("signatures"), np.array(facts.seen), normalise=False)
+        if table.signatures.shape[1] != facts.attributes:
+            raise ValueError(f"signatures have {table.signatures.shape[1]} attributes, not {facts.attributes}")
         method.classes_ = replace(table, normalised=facts.normalised)
         method.setting_ = facts.setting
         method.sample_shape_ = facts.sample_shape
