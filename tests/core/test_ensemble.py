@@ -6,8 +6,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pren.core.voting import Network
-from pren.core.voting import gzsl_scores, zsl_scores
+from pren.core.voting import Network, gzsl_scores, zsl_scores
 
 D, H, L, N = 4, 3, 6, 9
 SUBSETS = np.array([[0, 0, 1, 1, 0, 1], [0, 0, 0, 1, 1, 1], [0, 0, 1, 0, 1, 1], [0, 0, 1, 1, 1, 0], [0, 0, 0, 1, 0, 1]])

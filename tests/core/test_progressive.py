@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from pren.core import progressive
-from pren.core.voting import Network
 from pren.core.progressive import Schedule, batches, images_at_once, predict, progressive_training, pseudo_labels
 from pren.core.pseudo import PseudoLabels, select
+from pren.core.voting import Network
 from pren.inputs import ArrayInputs
 from pren.methods.pren import PrEN
 from pren.vision import backbones

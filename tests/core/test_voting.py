@@ -16,9 +16,9 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pren.core import voting
-from pren.core.voting import Network
 from pren.core.progressive import predict
 from pren.core.voting import (
+    Network,
     chunk_size,
     gzsl_scores,
     head_votes,

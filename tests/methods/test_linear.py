@@ -6,10 +6,10 @@ import pytest
 from pren.errors import PrenError
 from pren.inputs import ArrayInputs
 from pren.methods.eszsl import ESZSL
-from pren.preparation import Scaler
 from pren.methods.linear import LinearMethod, solve_ridge
 from pren.methods.registry import METHODS
 from pren.methods.sje import SJE
+from pren.preparation import Scaler
 from pren.problem import Problem
 
 LINEAR = [name for name, entry in METHODS.items() if issubclass(entry.method, LinearMethod)]

@@ -9,7 +9,7 @@ from pren.errors import PrenError
 from pren.methods.eszsl import ESZSL
 from pren.methods.params import schema, validate
 from pren.methods.pren import PrEN
-from pren.methods.registry import METHODS, create, METHODS, list_methods
+from pren.methods.registry import METHODS, create, list_methods
 from pren.methods.sae import SAE
 
 

@@ -15,15 +15,12 @@ import pytest
 import torch
 from PIL import Image
 
-from pren.engine.division import heads_of, own_heads, own_state, trains_heads_apart, whole_state
 from pren.core.ensemble import Ensemble
-from pren.core.voting import Network
 from pren.core.projection import LabelEmbeddings
-from pren.errors import PrenError, SharedError
-from pren.inputs import ArrayInputs
-from pren.methods.pren import PrEN
-from pren.problem import Problem
+from pren.core.voting import Network
+from pren.engine.division import heads_of, own_heads, own_state, trains_heads_apart, whole_state
 from pren.engine.processes import (
+    agreed,
     gather,
     join_processes,
     mean,
@@ -32,9 +29,12 @@ from pren.engine.processes import (
     share_text,
     share_weights,
     single_process,
-    agreed,
     watching,
 )
+from pren.errors import PrenError, SharedError
+from pren.inputs import ArrayInputs
+from pren.methods.pren import PrEN
+from pren.problem import Problem
 from pren.vision.cache import FeatureCache
 from pren.vision.extraction import Extractor, FrozenBackbone, extract
 from pren.vision.images import ImageFiles
