@@ -155,7 +155,12 @@ class TestFit:
         for kind in ([], ["--frozen"]):
             result = good("fit", "mydata", *backbone, *kind, *QUICK, "--out", f"run{len(kind)}")
             assert "1 of 13 image files cannot be read and are left out" in result.err
-            assert len(rows(f"run{len(kind)}/predictions.csv")) == 6
+            table = {row["file"]: row for row in rows(f"run{len(kind)}/predictions.csv")}
+            bad = table.pop("bad.jpg")
+            assert (bad["class"], bad["score"]) == ("", "")
+            assert "bad.jpg cannot be read as an image" in bad["error"]
+            assert len(table) == 6
+            assert all(row["class"] and row["score"] and not row["error"] for row in table.values())
 
     def test_features_and_a_backbone_exclude_each_other(self, bad, backbone):
         message = bad("fit", "cub", "--root", ".", "--features", "res101.mat", *backbone)

@@ -64,9 +64,12 @@ def test_bad_files_go_with_their_labels_and_answers(problem, tmp_path, frozen, c
     before = frozen(problem)[0] if way == "freeze" else problem
     spoil(problem, tmp_path, (1, 4), (0, 2))
     run = frozen if way == "freeze" else leave_out_unreadable
-    after, answers = run(problem, Answers(IN_POOL))
+    after, answers = run(problem, Answers(IN_POOL, tuple("vwxyz")))
     assert after.labels.tolist() == [0, 0, 1, 1]
     assert answers.labels.tolist() == [3, 2, 3]
+    assert answers.names == ("w", "y", "z")
+    assert answers.unreadable.keys() == {"v", "x"}
+    assert "cannot be read as an image" in answers.unreadable["x"]
     assert whole(after.train).equal(whole(before.train)[[0, 2, 3, 5]]) if way == "freeze" else len(after.train) == 4
     assert whole(after.pool).equal(whole(before.pool)[[1, 3, 4]]) if way == "freeze" else len(after.pool) == 3
     assert "4 of 11 image files cannot be read and are left out: " in caplog.text

@@ -160,7 +160,7 @@ def _without(
         labels=np.delete(problem.labels, bad_train),
         pool=pool.select(np.delete(np.arange(len(pool)), bad_pool)),
     )
-    return problem, None if answers is None else answers.without(bad_pool)
+    return problem, None if answers is None else answers.without(in_pool)
 
 
 def _trouble(files: ImageFiles, place: int) -> str | None:
