@@ -79,6 +79,13 @@ class ClassTable:
     def __len__(self) -> int:
         return len(self.names)
 
+    def __repr__(self) -> str:
+        return f"ClassTable({self._counts()})"
+
+    def _counts(self) -> str:
+        seen, attributes = int(self.seen.sum()), self.signatures.shape[1]
+        return f"{seen} seen and {len(self) - seen} unseen classes, {attributes} attributes"
+
     @property
     def unseen(self) -> NDArray[np.bool_]:
         """(L,) True where nobody has labelled an image."""
@@ -112,6 +119,10 @@ class Answers:
             raise PrenError(
                 f"There are {len(self.labels)} answers but {len(self.names)} names: give one to each image."
             )
+
+    def __repr__(self) -> str:
+        known = int((self.labels != UNKNOWN).sum())
+        return f"Answers({known} of {len(self.labels)} known, {len(self.unreadable)} files unreadable)"
 
     def without(self, unreadable: Sequence[tuple[int, str]]) -> Answers:
         """The same but for some images of the pool: the place of each, and why it cannot be read."""
@@ -159,6 +170,11 @@ class Problem:
             raise PrenError("The pool is empty: there is no unlabelled image to recognise.")
         if self.labels.shape != (len(self.train),):
             raise PrenError(f"There are {len(self.train)} training inputs but labels have shape {self.labels.shape}.")
+
+    def __repr__(self) -> str:
+        inputs = f"{type(self.train).__name__} of shape {self.train.sample_shape}"
+        counts = f"{len(self.train)} labelled, {len(self.pool)} in the pool"
+        return f"Problem({self.setting}, {counts}, {self.classes._counts()}, {inputs})"
 
     @classmethod
     def from_arrays(
