@@ -220,7 +220,7 @@ def test_nothing_in_a_problem_but_the_pool_itself_has_one_entry_per_pool_image()
     assert [name for name in public(made) if one_per_pool_image(getattr(made, name))] == ["pool"]
     assert [name for name in public(made.classes) if one_per_pool_image(getattr(made.classes, name))] == []
     assert [name for name in public(made.pool) if one_per_pool_image(getattr(made.pool, name))] == []
-    assert public(made.pool) == ["digest", "sample_shape"]
+    assert public(made.pool) == ["digest", "photographs", "prepared", "sample_shape", "select"]
     assert not any(one_per_pool_image(value) for value in made.source.values())
 
 
