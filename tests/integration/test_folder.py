@@ -126,7 +126,7 @@ class TestCheck:
         assert good("data", "check", "mydata").out.splitlines() == [
             "mydata: 3 seen and 2 unseen classes, 3 attributes",
             "6 labelled images, 6 unlabelled, 6 answers",
-            "no images, left out: 1 .txt",
+            "left out, not images: 1 .txt",
             "errors: 0, warnings: 0",
         ]
 

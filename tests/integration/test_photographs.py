@@ -126,13 +126,13 @@ class TestFit:
         assert "augmentation" not in shown
         summary = json.loads(good("show", "run", "--json").out)
         assert summary["extractor"] == {"backbone": TINY, "weights": weights, "geometry": "whole"}
-        assert "frozen" not in summary["params"]
+        assert not {"backbone", "weights", "augmentation"} & summary["params"].keys()
 
     def test_show_keeps_what_has_an_effect(self, good, mydata, backbone):
         good("fit", "mydata", *backbone, *QUICK, "--out", "run")
         summary = json.loads(good("show", "run", "--json").out)
         assert summary["extractor"] is None
-        assert (summary["params"]["backbone"], summary["params"]["frozen"]) == (TINY, False)
+        assert (summary["params"]["backbone"], summary["params"]["augmentation"]) == (TINY, "none")
 
     def test_what_is_not_in_the_cache_is_extracted(self, good, mydata, backbone, cache):
         good("fit", "mydata", *backbone, "--frozen", *QUICK, "--cache", "here", "--out", "run")

@@ -17,7 +17,6 @@ OF_IMAGES = {
     "backbone",
     "weights",
     "geometry",
-    "frozen",
     "backbone_lr",
     "augmentation",
     "precision",
@@ -40,19 +39,12 @@ def run_summary(run: RunFolder) -> dict[str, Any]:
         "method": config.method,
         "params": {key: value for key, value in config.params.items() if key not in without_effect},
         "record": config.record,
-        "rounds_done": _rounds_done(config.params, history),
+        "rounds_done": history[-1]["round"] if history else None,
         "rounds": config.params.get("rounds") or config.params.get("epochs") or 0,
         "metrics": run.metrics(),
         "model": str(run.path / MODEL_FILE) if finished else None,
         "predictions": str(run.path / "predictions.csv") if finished else None,
     }
-
-
-def _rounds_done(params: dict[str, Any], history: list[dict[str, Any]]) -> int | None:
-    """How many rounds or epochs are done: round 0, on the labelled images alone, counts as none. None before it."""
-    if not history:
-        return None
-    return int(history[-1]["round"]) + ("rounds" not in params)
 
 
 def show_summary(summary: dict[str, Any]) -> None:
