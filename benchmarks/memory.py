@@ -19,8 +19,8 @@ from torch import nn
 from benchmarks.ensembles import Size, batched
 from benchmarks.tables import Table
 from benchmarks.timing import Settings
-from pren.core.voting import Network
 from pren.core.progressive import predict
+from pren.core.voting import Network
 from pren.experiments.memory import peak_memory
 from pren.inputs import ArrayInputs
 

@@ -11,9 +11,8 @@ from torch import nn
 from benchmarks.ensembles import Size, batched
 from benchmarks.tables import Table
 from benchmarks.timing import Settings, interleave
-from pren.core.voting import Network
 from pren.core.progressive import predict
-from pren.core.voting import zsl_scores
+from pren.core.voting import Network, zsl_scores
 from pren.inputs import ArrayInputs
 
 

@@ -14,8 +14,8 @@ from benchmarks.ensembles import Size, batched
 from benchmarks.tables import Table
 from benchmarks.timing import Settings, interleave
 from benchmarks.training_step import ADAM, Trainer
-from pren.core.voting import Network
 from pren.core.progressive import predict
+from pren.core.voting import Network
 from pren.inputs import ArrayInputs
 
 

@@ -34,6 +34,7 @@ ALLOWED: dict[str, set[str]] = {
 ALLOWED["methods"] = set(ALLOWED) - {"data", "evaluation"}
 ALLOWED["runs"] = set(ALLOWED)
 ALLOWED["experiments"] = set(ALLOWED)
+ALLOWED["predictor"] = set(ALLOWED) - {"experiments"}
 ALLOWED["cli"] = set(ALLOWED) | {ROOT}
 
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

@@ -220,7 +220,7 @@ def test_nothing_in_a_problem_but_the_pool_itself_has_one_entry_per_pool_image()
     assert [name for name in public(made) if one_per_pool_image(getattr(made, name))] == ["pool"]
     assert [name for name in public(made.classes) if one_per_pool_image(getattr(made.classes, name))] == []
     assert [name for name in public(made.pool) if one_per_pool_image(getattr(made.pool, name))] == []
-    assert public(made.pool) == ["digest", "sample_shape"]
+    assert public(made.pool) == ["digest", "photographs", "prepared", "sample_shape", "select"]
     assert not any(one_per_pool_image(value) for value in made.source.values())
 
 
@@ -330,3 +330,14 @@ def test_every_answer_has_a_name_or_none_has():
     assert Answers(np.array([1, 0]), ("a.jpg", "b.jpg")).names == ("a.jpg", "b.jpg")
     with pytest.raises(PrenError, match="2 answers but 1 names"):
         Answers(np.array([1, 0]), ("a.jpg",))
+
+
+def test_they_are_shown_in_a_line_each():
+    problem = Problem.from_arrays(np.zeros((4, 5)), [0, 1, 1, 0], np.eye(3), np.zeros((7, 5)), setting="gzsl")
+    assert repr(problem.classes) == "ClassTable(2 seen and 1 unseen classes, 3 attributes)"
+    assert str(problem) == (
+        "Problem(gzsl, 4 labelled, 7 in the pool, 2 seen and 1 unseen classes, 3 attributes, ArrayInputs of shape (5,))"
+    )
+    answers = Answers(np.array([2, -1, 2]), ("a", "b", "c")).without([(0, "it is empty")])
+    assert repr(answers) == "Answers(1 of 2 known, 1 files unreadable)"
+    assert answers.names == ("b", "c")

@@ -15,6 +15,8 @@ NAMES = {
     "Method",
     "PrEN",
     "PrenError",
+    "Predictions",
+    "Predictor",
     "Problem",
     "__version__",
     "create",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pren.methods.pren import PrEN
     from pren.methods.registry import create, list_methods
     from pren.methods.storage import load_model
+    from pren.predictor import Predictions, Predictor
     from pren.problem import Answers, ClassTable, Problem
     from pren.vision.backbones import list_backbones
     from pren.vision.photographs import freeze
@@ -31,6 +32,8 @@ _HOMES = {
     "Method": "pren.methods.base",
     "PrEN": "pren.methods.pren",
     "PrenError": "pren.errors",
+    "Predictions": "pren.predictor",
+    "Predictor": "pren.predictor",
     "Problem": "pren.problem",
     "create": "pren.methods.registry",
     "evaluate": "pren.evaluation",
@@ -49,6 +52,8 @@ __all__ = [
     "ClassTable",
     "Method",
     "PrEN",
+    "Predictions",
+    "Predictor",
     "PrenError",
     "Problem",
     "__version__",

@@ -79,6 +79,13 @@ class ClassTable:
     def __len__(self) -> int:
         return len(self.names)
 
+    def __repr__(self) -> str:
+        return f"ClassTable({self._counts()})"
+
+    def _counts(self) -> str:
+        seen, attributes = int(self.seen.sum()), self.signatures.shape[1]
+        return f"{seen} seen and {len(self) - seen} unseen classes, {attributes} attributes"
+
     @property
     def unseen(self) -> NDArray[np.bool_]:
         """(L,) True where nobody has labelled an image."""
@@ -100,10 +107,12 @@ class Answers:
         labels: (N_pool,) class indices; `UNKNOWN` where nobody knows.
         names: (N_pool,) what people call each image, such as the path of its file, for reports; None if nothing. A
             name may give its class away, so it is no part of the problem.
+        unreadable: Why an image is not in the pool, by its name: its file cannot be read.
     """
 
     labels: NDArray[np.int64]
     names: tuple[str, ...] | None = None
+    unreadable: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.names is not None and len(self.names) != len(self.labels):
@@ -111,10 +120,18 @@ class Answers:
                 f"There are {len(self.labels)} answers but {len(self.names)} names: give one to each image."
             )
 
-    def without(self, places: NDArray[np.int64]) -> Answers:
-        """The same but for some images of the pool."""
-        names = None if self.names is None else tuple(np.delete(np.array(self.names, dtype=object), places))
-        return Answers(np.delete(self.labels, places), names)
+    def __repr__(self) -> str:
+        known = int((self.labels != UNKNOWN).sum())
+        return f"Answers({known} of {len(self.labels)} known, {len(self.unreadable)} files unreadable)"
+
+    def without(self, unreadable: Sequence[tuple[int, str]]) -> Answers:
+        """The same but for some images of the pool: the place of each, and why it cannot be read."""
+        labels = np.delete(self.labels, np.array([place for place, _ in unreadable], dtype=np.int64))
+        if self.names is None:
+            return Answers(labels)
+        reasons = {self.names[place]: reason for place, reason in unreadable}
+        names = tuple(name for name in self.names if name not in reasons)
+        return Answers(labels, names, {**self.unreadable, **reasons})
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +170,11 @@ class Problem:
             raise PrenError("The pool is empty: there is no unlabelled image to recognise.")
         if self.labels.shape != (len(self.train),):
             raise PrenError(f"There are {len(self.train)} training inputs but labels have shape {self.labels.shape}.")
+
+    def __repr__(self) -> str:
+        inputs = f"{type(self.train).__name__} of shape {self.train.sample_shape}"
+        counts = f"{len(self.train)} labelled, {len(self.pool)} in the pool"
+        return f"Problem({self.setting}, {counts}, {self.classes._counts()}, {inputs})"
 
     @classmethod
     def from_arrays(

@@ -372,10 +372,19 @@ class TestImages:
         (folder / "images/horse/empty.jpg").write_bytes(b"")
         (folder / "unlabelled/text.png").write_text("no image")
         assert [(s, f) for s, f, _, _ in found(folder)] == [
-            ("error", "images/horse/empty.jpg"),
-            ("error", "unlabelled/text.png"),
+            ("warning", "images/horse/empty.jpg"),
+            ("warning", "unlabelled/text.png"),
         ]
         assert "it cannot be read as an image (the file is empty)" in found(folder)[0][3]
+
+    @pytest.mark.parametrize("part", ["images/horse", "unlabelled"])
+    def test_a_class_or_a_pool_of_which_no_image_can_be_decoded(self, folder, part):
+        files = [path for path in (folder / part).rglob("*") if path.is_file()]
+        for path in files:
+            path.write_text("no image")
+        severities = [severity for severity, *_ in found(folder)]
+        assert severities == ["error"] + ["warning"] * len(files)
+        assert found(folder)[0][1:] == (part, None, "none of its photographs can be read.")
 
     def test_labelled_photographs_in_the_pool(self, folder):
         (folder / "unlabelled/copy.png").write_bytes((folder / "images/horse/1.jpg").read_bytes())
@@ -482,8 +491,8 @@ class TestSeveral:
             ("error", "images/bear", None),
             ("error", "images/bear", None),
             ("error", "answers.csv", 3),
-            ("error", "unlabelled/bad.png", None),
             ("warning", "answers.csv", 2),
+            ("warning", "unlabelled/bad.png", None),
         ]
 
     def test_the_search_for_the_nearest_name_is_bounded(self):

@@ -31,7 +31,7 @@ class TestOutput:
         out, err = good("fit", data(), *small, "--out", "run")[1:]
         assert "PrEN on data.npz (zsl, finished)" in out
         assert "Top-1" in out
-        assert "Run folder: run" in out
+        assert out.splitlines()[-2:] == ["Model: run/model.safetensors", "Labels: run/predictions.csv (18 images)"]
         assert "round" not in out
         assert [line.split()[1] for line in err.splitlines() if line.startswith("  round")] == ["0/2", "1/2", "2/2"]
         assert "pseudo-labels" in err
@@ -45,7 +45,9 @@ class TestOutput:
         assert summary["data"] == str(Path("data.npz").absolute())
         assert summary["setting"] == "zsl"
         assert summary["method"] == "pren"
-        assert summary["rounds_done"] == 3
+        assert (summary["rounds_done"], summary["rounds"]) == (2, 2)
+        assert (summary["model"], summary["predictions"]) == ("run/model.safetensors", "run/predictions.csv")
+        assert summary["extractor"] is None
         assert summary["metrics"] == metrics
         assert summary["params"] == config("run")["params"]
         assert summary["record"] == config("run")["record"]
@@ -281,7 +283,7 @@ class TestResume:
         assert result.out == ""
         assert "The model of the last finished round is kept" in result.err
         assert "Traceback" not in result.err
-        assert "unfinished, 1 rounds saved" in good("show", "run").out
+        assert "unfinished, 0 of 2 rounds" in good("show", "run").out
         good("predict", "run", data(file="pool.npz"), "--out", "labels.csv")
         result = good("fit", "--resume", "--out", "run")
         assert [line.split()[1] for line in result.err.splitlines() if line.startswith("  round")] == ["1/2", "2/2"]
@@ -293,7 +295,7 @@ class TestResume:
         assert result.code == 130
         assert "No round was finished yet" in result.err
         assert "There is no model in run" in bad("predict", "run", name, "--out", "labels.csv")
-        assert "unfinished, 0 rounds saved" in good("show", "run").out
+        assert "unfinished, no round done" in good("show", "run").out
         good("fit", "--resume", "--out", "run")
         good("fit", name, *small, "--out", "whole")
         assert results("run") == results("whole")

@@ -47,7 +47,7 @@ class TestFit:
         assert set(config["record"]["source"]["files"]) == {"signatures.csv"}
 
         predictions = table("run/predictions.csv")
-        assert predictions[0] == ["file", "class", "score"]
+        assert predictions[0] == ["file", "class", "score", "error"]
         assert [row[0] for row in predictions[1:]] == ["0.png", "2.png", "4.png", "new/1.png", "new/3.png", "new/5.png"]
         assert {row[1] for row in predictions[1:]} <= {"yellow", "violet"}
         pseudo = table("run/pseudo_labels.csv")
@@ -59,12 +59,12 @@ class TestFit:
 
         metrics = json.loads(Path("run/metrics.json").read_text())
         true = dict(table(mydata / "answers.csv")[1:])
-        assert metrics["macc"] == pytest.approx(np.mean([true[file] == name for file, name, _ in predictions[1:]]))
+        assert metrics["macc"] == pytest.approx(np.mean([true[file] == name for file, name, *_ in predictions[1:]]))
         assert "on mydata (zsl, finished)" in good("show", "run").out
         assert json.loads(good("evaluate", "run", "--json").out)["macc"] == metrics["macc"]
 
         good("predict", "run", "mydata/unlabelled", "--out", "labels.csv", "--top", "1")
-        for (file, name, score), (same_file, same_name, same_score) in zip(
+        for (file, name, score, _), (same_file, same_name, same_score, _) in zip(
             predictions[1:], table("labels.csv")[1:], strict=True
         ):
             assert (file, name) == (same_file, same_name)
@@ -126,7 +126,7 @@ class TestCheck:
         assert good("data", "check", "mydata").out.splitlines() == [
             "mydata: 3 seen and 2 unseen classes, 3 attributes",
             "6 labelled images, 6 unlabelled, 6 answers",
-            "no images, left out: 1 .txt",
+            "left out, not images: 1 .txt",
             "errors: 0, warnings: 0",
         ]
 
@@ -159,8 +159,8 @@ class TestCheck:
             "error answers.csv, line 9: '0.png' has an answer in line 2 already",
             "error answers.csv, line 10: there is no image '9.png' in unlabelled",
             "error answers.csv, line 11: class 'voilet' has no row in signatures.csv. Did you mean 'violet'?",
-            "error images/blue/bad.png: it cannot be read as an image",
             "warning answers.csv, line 12: 'red' is a seen class",
+            "warning images/blue/bad.png: it cannot be read as an image",
             "warning unlabelled/7.png: it is the same as 'images/red/0.png'",
         ]
 
@@ -172,7 +172,7 @@ class TestCheck:
         assert result.err == ""
         assert "\x1b" not in result.out
         lines = result.out.splitlines()
-        assert lines[-1] == "errors: 15, warnings: 2"
+        assert lines[-1] == "errors: 14, warnings: 3"
         assert len(lines) == len(expected) + 3
         for line, start in zip(lines, expected, strict=False):
             assert line.startswith(start)

@@ -121,6 +121,25 @@ class TestFit:
         predicted = {row["input"]: row["class_1"] for row in rows("labels.csv")}
         assert predicted == {row["file"]: row["class"] for row in rows("run/predictions.csv")}
 
+    def test_show_says_which_backbone_made_the_features(self, good, mydata, backbone):
+        out = good("fit", "mydata", *backbone, "--frozen", *QUICK, "--out", "run").out
+        weights = str(Path("tiny.safetensors").absolute())
+        assert f"features of {TINY}, frozen (weights {weights}, geometry whole)" in out
+        assert out.splitlines()[-1] == "Labels: run/predictions.csv (6 photographs)"
+        shown = good("show", "run").out
+        assert TINY in shown
+        assert "backbone " not in shown
+        assert "augmentation" not in shown
+        summary = json.loads(good("show", "run", "--json").out)
+        assert summary["extractor"] == {"backbone": TINY, "weights": weights, "geometry": "whole"}
+        assert not {"backbone", "weights", "augmentation"} & summary["params"].keys()
+
+    def test_show_keeps_what_has_an_effect(self, good, mydata, backbone):
+        good("fit", "mydata", *backbone, *QUICK, "--out", "run")
+        summary = json.loads(good("show", "run", "--json").out)
+        assert summary["extractor"] is None
+        assert (summary["params"]["backbone"], summary["params"]["augmentation"]) == (TINY, "none")
+
     def test_what_is_not_in_the_cache_is_extracted(self, good, mydata, backbone, cache):
         good("fit", "mydata", *backbone, "--frozen", *QUICK, "--cache", "here", "--out", "run")
         assert list(Path("here").iterdir())
@@ -161,7 +180,13 @@ class TestFit:
         for kind in ([], ["--frozen"]):
             result = good("fit", "mydata", *backbone, *kind, *QUICK, "--out", f"run{len(kind)}")
             assert "1 of 13 image files cannot be read and are left out" in result.err
-            assert len(rows(f"run{len(kind)}/predictions.csv")) == 6
+            assert "predictions.csv (7 photographs, 1 of them cannot be read)" in result.out
+            table = {row["file"]: row for row in rows(f"run{len(kind)}/predictions.csv")}
+            bad = table.pop("bad.jpg")
+            assert (bad["class"], bad["score"]) == ("", "")
+            assert "bad.jpg cannot be read as an image" in bad["error"]
+            assert len(table) == 6
+            assert all(row["class"] and row["score"] and not row["error"] for row in table.values())
 
     def test_features_and_a_backbone_exclude_each_other(self, bad, backbone):
         message = bad("fit", "cub", "--root", ".", "--features", "res101.mat", *backbone)

@@ -37,11 +37,16 @@ def expected(inputs, names, among, top):
     seen = model.classes_.seen
     candidates = [c for c in range(8) if among == "all" or seen[c] == (among == "seen")]
     table = [
-        ["input", *(f"{what}_{rank + 1}" for rank in range(min(top, len(candidates))) for what in ("class", "score"))]
+        [
+            "input",
+            *(f"{what}_{rank + 1}" for rank in range(min(top, len(candidates))) for what in ("class", "score")),
+            "error",
+        ]
     ]
     for place, name in enumerate(names):
         best = sorted(candidates, key=lambda c, place=place: -scores[place, c])[:top]
-        table.append([name, *(cell for c in best for cell in (model.classes_.names[c], repr(float(scores[place, c]))))])
+        cells = [cell for c in best for cell in (model.classes_.names[c], repr(float(scores[place, c])))]
+        table.append([name, *cells, ""])
     return table
 
 
@@ -58,7 +63,7 @@ class TestTables:
         run(setting="gzsl")
         np.save("new.npy", arrays(setting="gzsl")["pool"])
         good("predict", "run", "new.npy", "--out", "labels.csv", "--top", "1")
-        assert rows("labels.csv")[1:] == rows("run/predictions.csv")[1:]
+        assert [row[:-1] for row in rows("labels.csv")[1:]] == rows("run/predictions.csv")[1:]
 
     @pytest.mark.parametrize("key", ["features", "inputs", "anything"])
     def test_a_file_of_named_arrays(self, good, run, arrays, key):
@@ -87,7 +92,7 @@ class TestTables:
         run()
         np.save("new.npy", arrays()["pool"])
         out = good("predict", "run", "new.npy", "--out", "labels.csv", "--top", "100", "--json").out
-        assert json.loads(out) == {"out": "labels.csv", "inputs": 18, "top": 3}
+        assert json.loads(out) == {"inputs": 18, "unreadable": 0, "top": 3, "out": "labels.csv"}
 
     def test_images_in_an_array(self, good, run, arrays):
         run("images")
@@ -117,6 +122,45 @@ class TestTables:
         before = contents()
         good("predict", "run", "new.npy", "--out", "labels.csv")
         assert {name: content for name, content in contents().items() if name != "labels.csv"} == before
+
+
+class TestWithoutAFile:
+    def test_one_photograph(self, good, run, arrays):
+        run("images")
+        save_images(ArrayInputs(arrays("images")["pool"].clip(0, 1)), np.arange(2), "new")
+        lines = good("predict", "run", "new/image-0001.png", "--top", "2").out.splitlines()
+        good("predict", "run", "new", "--top", "2", "--out", "labels.csv")
+        _, first, _, second, _, _ = rows("labels.csv")[2]
+        assert [line.split()[:-1] for line in lines[1:]] == [["new/image-0001.png", *first.split()], second.split()]
+
+    def test_several_photographs_and_folders(self, good, run, arrays):
+        run("images")
+        pool = ArrayInputs(arrays("images")["pool"].clip(0, 1))
+        save_images(pool, np.arange(2), "new")
+        save_images(pool, np.arange(2, 4), "more")
+        found = json.loads(good("predict", "run", "new/image-0001.png", "more", "--json").out)
+        assert [row["input"] for row in found["predictions"]] == [
+            "new/image-0001.png",
+            "more/image-0000.png",
+            "more/image-0001.png",
+        ]
+        assert (found["inputs"], found["unreadable"], found["top"]) == (3, 0, 3)
+
+    def test_one_that_cannot_be_read_says_so(self, good, run, arrays):
+        run("images")
+        save_images(ArrayInputs(arrays("images")["pool"].clip(0, 1)), np.arange(1), "new")
+        Path("new/bad.png").write_bytes(b"garbage")
+        lines = good("predict", "run", "new", "--top", "1").out.splitlines()
+        assert lines[1].split() == ["bad.png", "cannot", "be", "read"]
+        found = json.loads(good("predict", "run", "new", "--json").out)
+        assert found["predictions"][0]["classes"] == []
+        assert "cannot be read as an image" in found["predictions"][0]["error"]
+
+    def test_a_folder_with_a_model_alone(self, good, run, arrays):
+        run()
+        np.save("new.npy", arrays()["pool"])
+        load_model("run").save("model")
+        assert good("predict", "model", "new.npy").out == good("predict", "run", "new.npy").out
 
 
 class TestRefused:
@@ -165,14 +209,14 @@ class TestRefused:
         np.savez("none.npz")
         Path("empty").mkdir()
         for name, message in {
-            "new.csv": "new.csv is neither a .npy nor a .npz file",
+            "new.csv": "trained on features, and does not know which backbone made them: give it features",
             "nowhere.npy": "There is no file nowhere.npy",
-            "nowhere": "nowhere",
+            "nowhere": "There is no file or folder nowhere: check the path.",
             "new.npy": "new.npy cannot be read as a NumPy file",
             "objects.npy": "objects.npy cannot be read as a NumPy file",
             "several.npz": "not clear which array to read",
             "none.npz": "none.npz",
-            "empty": "(1 or 3, H, W)",
+            "empty": "There are no images in empty",
         }.items():
             assert message in bad("predict", "run", name, "--out", "labels.csv")
         assert not Path("labels.csv").exists()
@@ -192,7 +236,11 @@ class TestRefused:
         Path("new/image-0000a.png").write_bytes(b"garbage")
         result = good("predict", "run", "new", "--out", "labels.csv")
         assert "image-0000a.png cannot be read as an image" in result.err
-        assert [row[0] for row in rows("labels.csv")[1:]] == ["image-0000.png", "image-0001.png"]
+        table = rows("labels.csv")[1:]
+        assert [row[0] for row in table] == ["image-0000.png", "image-0000a.png", "image-0001.png"]
+        assert [row[1] != "" for row in table] == [True, False, True]
+        assert ["cannot be read as an image" in row[-1] for row in table] == [False, True, False]
+        assert "3 predictions are in labels.csv. 1 of them could not be read." in result.out
 
     def test_candidates_that_there_are_not(self, bad, run, arrays):
         run()

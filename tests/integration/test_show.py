@@ -40,7 +40,7 @@ class TestShow:
         assert out.startswith("ESZSL on data.npz (zsl, finished)")
         assert "feature_reg" in out
         assert "pseudo_labels" not in out
-        assert json.loads(good("show", "run", "--json").out)["rounds_done"] == 0
+        assert json.loads(good("show", "run", "--json").out)["rounds_done"] is None
 
     def test_it_needs_no_data(self, good, data):
         good("fit", data(), "--method", "eszsl", "--out", "run")

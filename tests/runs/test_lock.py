@@ -307,7 +307,7 @@ class TestRuns:
             seen.append(run_summary(run)["rounds_done"])
 
         train(configure(path), out, on_round=look)
-        assert seen == [1, 2, 3, 4]
+        assert seen == [0, 1, 2, 3]
 
     def test_a_link_in_place_of_the_lock_is_refused_by_a_run(self, data, configure, interrupted, tmp_path):
         config, out = configure(data()), tmp_path / "run"

@@ -56,7 +56,8 @@ def readings_of(folder, config):
     """What every way to read a run finds, or the error it raises."""
 
     def summary():
-        return {key: value for key, value in run_summary(RunFolder.open(folder)).items() if key != "run"}
+        found = run_summary(RunFolder.open(folder))
+        return {key: value for key, value in found.items() if key not in ("run", "model", "predictions")}  # paths
 
     def checkpoint():
         found = RunFolder.open(folder).checkpoint()

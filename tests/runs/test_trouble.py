@@ -314,7 +314,7 @@ class TestRealDisks:
         result = execute(*UNSHARE, READ_ONLY, "sh", disk, sys.executable, "-c", ONE_AFTER_ANOTHER, json.dumps(commands))
         assert result.returncode == 0, result.stderr
         assert "codes [2, 0, 2]" in result.stdout
-        assert "unfinished, 2 rounds saved" in result.stdout
+        assert "unfinished, 1 of 2 rounds" in result.stdout
         resumed, started = (line for line in result.stderr.splitlines() if line.startswith("Error: "))
         assert "run: Read-only file system. Make room there" in resumed
         assert "new: Read-only file system. Choose another" in started

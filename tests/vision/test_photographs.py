@@ -8,21 +8,16 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from pren.errors import PrenError
-from pren.methods.base import Method
-from pren.methods.eszsl import ESZSL
-from pren.methods.pren import PrEN
 from pren.problem import Answers, ClassTable, Problem
 from pren.vision.cache import CachedFeatures
 from pren.vision.extraction import Extractor
-from pren.vision.images import ImageFiles
 from pren.vision.photographs import (
-    features_for,
     freeze,
     has_photographs,
     leave_out_unreadable,
+    recorded_backbone,
     unreadable_files,
 )
-from pren.vision.preprocessing import plain
 
 NAMES = ("d", "c", "b", "a")
 LABELS = np.array([0, 1, 0, 1, 0, 1])
@@ -69,9 +64,12 @@ def test_bad_files_go_with_their_labels_and_answers(problem, tmp_path, frozen, c
     before = frozen(problem)[0] if way == "freeze" else problem
     spoil(problem, tmp_path, (1, 4), (0, 2))
     run = frozen if way == "freeze" else leave_out_unreadable
-    after, answers = run(problem, Answers(IN_POOL))
+    after, answers = run(problem, Answers(IN_POOL, tuple("vwxyz")))
     assert after.labels.tolist() == [0, 0, 1, 1]
     assert answers.labels.tolist() == [3, 2, 3]
+    assert answers.names == ("w", "y", "z")
+    assert answers.unreadable.keys() == {"v", "x"}
+    assert "cannot be read as an image" in answers.unreadable["x"]
     assert whole(after.train).equal(whole(before.train)[[0, 2, 3, 5]]) if way == "freeze" else len(after.train) == 4
     assert whole(after.pool).equal(whole(before.pool)[[1, 3, 4]]) if way == "freeze" else len(after.pool) == 3
     assert "4 of 11 image files cannot be read and are left out: " in caplog.text
@@ -137,44 +135,21 @@ def test_a_frozen_problem_is_one_of_features(problem, frozen, tiny):
     assert after.fingerprint() == frozen(problem)[0].fingerprint()
 
 
-@pytest.mark.parametrize(
-    "method", [ESZSL(), PrEN(heads=3, hidden=(8,), rounds=1, initial_batches=2, batches=2, batch_size=4)]
-)
-def test_a_model_of_features_takes_photographs(problem, frozen, fabric, tmp_path, method):
-    after, _ = frozen(problem)
-    method.fit(after)
-    method.save(tmp_path / "model")
-    model = Method.load(tmp_path / "model")
-    assert model.extractor_ == after.extractor
-    given = features_for(model.extractor_, problem.pool, fabric, cache=tmp_path / "another cache")
-    assert np.allclose(model.scores(given), method.scores(after.pool), atol=2e-2)
-    same = features_for(model.extractor_, problem.pool, fabric, cache=tmp_path / "cache")
-    assert np.array_equal(model.scores(same), method.scores(after.pool))
-
-
-def test_other_weights_are_refused(problem, frozen, fabric, tmp_path, weights):
+def test_other_weights_are_refused(problem, frozen, tmp_path, weights):
     record = frozen(problem)[0].extractor
     tensors = load_file(weights)
     other, moved = tmp_path / "other.safetensors", tmp_path / "moved.safetensors"
     save_file(tensors, moved)
     save_file({key: value + 1 if value.dtype == torch.float32 else value for key, value in tensors.items()}, other)
     with pytest.raises(PrenError, match=r"weights or the preprocessing of test_resnet are not those .*--weights FILE"):
-        features_for(record, problem.pool, fabric, str(other), tmp_path / "cache")
-    assert len(features_for(record, problem.pool, fabric, str(moved), tmp_path / "cache")) == 5
+        recorded_backbone(record, str(other))
+    assert recorded_backbone(record, str(moved)).facts == record["facts"]
     changed = {**record, "facts": {**record["facts"], "version": 0}}
     with pytest.raises(PrenError, match="are not those that the model was trained with"):
-        features_for(changed, problem.pool, fabric, None, tmp_path / "cache")
+        recorded_backbone(changed)
 
 
 @pytest.mark.parametrize("record", [{}, {"asked": {"backbone": 5}, "facts": {}}, {"asked": {}, "facts": {}, "more": 1}])
-def test_a_record_that_says_nothing(problem, fabric, record):
+def test_a_record_that_says_nothing(record):
     with pytest.raises(PrenError, match="does not say which backbone"):
-        features_for(record, problem.pool, fabric)
-
-
-def test_bad_photographs_are_refused_where_all_must_be_readable(problem, frozen, fabric, tmp_path):
-    record = frozen(problem)[0].extractor
-    spoil(problem, tmp_path, (), (2,))
-    files = ImageFiles(tmp_path / "pool", [problem.pool._path(place).name for place in range(5)], plain((3, 8, 8)))
-    with pytest.raises(PrenError, match="cannot be read as an image"):
-        features_for(record, files, fabric, cache=tmp_path / "cache")
+        recorded_backbone(record)

@@ -32,7 +32,7 @@ def check(
     setting: Annotated[Setting, typer.Option(help="In gzsl, answers for seen classes count.")] = Setting.zsl,
     json: Json = False,
 ) -> None:
-    """Look for everything that is wrong with a folder of your own; every image is decoded."""
+    """List everything that is wrong with a folder of your own; every image is decoded."""
     show_log()
     from pren.data import report_folder
 
@@ -49,7 +49,7 @@ def check(
         console.print(f"{report.images} labelled images, {report.pool} unlabelled, {report.answers} answers")
         if report.ignored:
             ignored = ", ".join(f"{count} {ending}" for ending, count in report.ignored.items())
-            console.print(f"no images, left out: {safe(ignored)}", soft_wrap=True)
+            console.print(f"left out, not images: {safe(ignored)}", soft_wrap=True)
         console.print(f"errors: {report.errors()}, warnings: {len(report.problems) - report.errors()}")
     if report.errors():
         raise typer.Exit(2)

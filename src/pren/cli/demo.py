@@ -55,6 +55,7 @@ def demo(
     for arguments in (
         f"show {run}",
         f"evaluate {run}",
+        f"predict {run} {images / 'image-0000.png'}",
         f"predict {run} {images} --out predictions.csv",
         "fit numbers --out runs/numbers     # all 20 rounds",
     ):

@@ -61,7 +61,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], numbers_from:
     """A table with text on the left and, from column `numbers_from` on, figures on the right."""
     result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for place, name in enumerate(header):
-        result.add_column(name, justify="left" if place < numbers_from else "right")
+        # Where a line is too narrow for a name, the rest of it stands below.
+        result.add_column(name, justify="left" if place < numbers_from else "right", overflow="fold")
     for row in rows:
         result.add_row(*(Text(visible(cell)) for cell in row))
     return result

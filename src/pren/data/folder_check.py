@@ -92,19 +92,26 @@ def report_folder(path: str | Path, setting: Setting = "zsl") -> FolderReport:
 def _look_at_images(content: OwnData) -> None:
     """Decode all images, and look for photographs that are labelled and in the pool too."""
     labelled: dict[bytes, str] = {}
+    readable: dict[str, bool] = {}  # of each folder that needs a photograph, whether one can be read
     for part, files in ((IMAGES, [file for file, _ in content.train]), (POOL, content.pool)):
         inputs = ImageFiles(content.path / part, files)
         with without_warnings(), ThreadPoolExecutor(THREADS) as threads:
             looks = threads.map(partial(_look, inputs), range(len(inputs)))
-            for place, (digest, fault) in enumerate(looks):
-                name = f"{part}/{files[place]}"
+            for file, (digest, fault) in zip(files, looks, strict=True):
+                name = f"{part}/{file}"
+                folder = f"{IMAGES}/{file.split('/')[0]}" if part == IMAGES else POOL
+                readable[folder] = readable.get(folder, False) or fault is None
                 if fault is not None:
-                    content.findings.add(name, fault.replace(str(content.path / name), "it"))
+                    message = fault.replace(str(content.path / name), "it")
+                    content.findings.add(name, message, severity="warning")
                 elif part == IMAGES:
                     labelled.setdefault(digest, name)
                 elif digest in labelled:
                     message = f"it is the same as {quoted(labelled[digest])}, whose class is known: take it out."
                     content.findings.add(name, message, severity="warning")
+    for folder, any_readable in readable.items():
+        if not any_readable:
+            content.findings.add(folder, "none of its photographs can be read.")
 
 
 def _look(inputs: ImageFiles, place: int) -> tuple[bytes, str | None]:

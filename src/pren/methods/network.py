@@ -94,6 +94,12 @@ class NetworkMethod(Method):
             state["pseudo.labels"] = torch.from_numpy(done.pseudo.labels)
         return state
 
+    def module(self) -> nn.Module:
+        """The fitted model as one module: inputs as the network takes them -> (N, L) what `scores` gives."""
+        self._check_fitted()
+        gamma = self.gamma * self.classes_.seen if self.setting_ == "gzsl" else np.zeros(len(self.classes_))
+        return ScoringModule(self.network_.eval(), np.argsort(self._order()), gamma)
+
     @abstractmethod
     def _adam(self, network: Any) -> torch.optim.Adam:
         """The optimiser of a network."""
@@ -165,6 +171,29 @@ def _check_weights(network: nn.Module, saved: dict[str, Tensor]) -> None:
         if saved[name].dtype != empty.dtype or saved[name].shape != empty.shape:
             found, asked = (f"{tensor.dtype} {tuple(tensor.shape)}" for tensor in (saved[name], empty))
             raise ValueError(f"{name} is {found}, not {asked}")
+
+
+class ScoringModule(nn.Module):
+    """A network whose columns are brought to the order of the class table, less γ.
+
+    Args:
+        network: (N, ...) -> (N, L), classes in the order of their names.
+        columns: (L,) where each class of the table stands there.
+        gamma: (L,) what is taken off each.
+    """
+
+    columns: Tensor
+    gamma: Tensor
+
+    def __init__(self, network: nn.Module, columns: NDArray[np.int64], gamma: Matrix) -> None:
+        super().__init__()
+        self.network = network
+        self.register_buffer("columns", torch.from_numpy(columns))
+        self.register_buffer("gamma", torch.from_numpy(gamma))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(N, ...) -> (N, L)."""
+        return cast(Tensor, self.network(inputs)[:, self.columns] - self.gamma)
 
 
 class EpochMethod(NetworkMethod):

@@ -4,7 +4,7 @@ config.yaml         what was asked, with every parameter, and a record: versions
 history.csv         round, loss, pseudo-labels, how many of them are new
 timings.csv         seconds per round (apart from the history, which is the same for the same seed)
 pseudo_labels.csv   the last round's: place in the pool (or file, where images have names), class
-predictions.csv     place in the pool (or file), class, score
+predictions.csv     place in the pool, class, score; or file, class, score, error (why it cannot be read)
 metrics.json        where the answers are known
 model.safetensors   the model to keep
 manifest.json       the checksums of all these; written last, so where it is, the run is finished
@@ -60,11 +60,13 @@ class RunFolder:
     Attributes:
         path: Where it is.
         names: What tables call the images of the pool, None for their places; known to whoever has the data.
+        unreadable: Why an image is not in the pool, by its name.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.names: Sequence[str] | None = None
+        self.unreadable: dict[str, str] = {}
         self._made = False  # whether the folder itself is ours, and not the user's
         self._lock: Lock | None = None
         self._run = ""  # what the checksums say which run their files belong to
@@ -255,20 +257,32 @@ class RunFolder:
     ) -> None:
         """Write metrics and predictions, and the checksums of everything; with them the run is finished."""
         best, values = top_classes(scores, classes, candidates_of(setting), 1)
-        rows = ((i, classes.names[best[i, 0]], float(values[i, 0])) for i in range(len(scores)))
+        error = () if self.names is None else ("",)  # a column that files alone have
+        columns = ("class", "score", "error")[: 2 + len(error)]
+        rows = ((i, classes.names[best[i, 0]], float(values[i, 0]), *error) for i in range(len(scores)))
+        unreadable = [(name, "", "", reason) for name, reason in self.unreadable.items()]
         with self._writing():
             if metrics is not None:
                 write_json(self.path / "metrics.json", {**facts, **metrics.to_dict()})
-            self._write_images("predictions.csv", ("class", "score"), rows)
+            self._write_images("predictions.csv", columns, rows, unreadable)
             write_manifest(self.path, result_files(self.path), self._run)
 
-    def _write_images(self, file: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
-        """Write a table with a row per image, its place in the pool first; by name where images have names."""
+    def _write_images(
+        self, file: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]], others: Iterable[tuple[Any, ...]] = ()
+    ) -> None:
+        """Write a table with a row per image, its place in the pool first; by name where images have names.
+
+        Args:
+            file: Where to.
+            columns: Their names, but for the first.
+            rows: Of the images in the pool, by their place.
+            others: Of images that are not in the pool, by their name.
+        """
         if self.names is None:
             write_csv(self.path / file, ("image", *columns), rows)
         else:
-            named = sorted((self.names[place], *rest) for place, *rest in rows)
-            write_csv(self.path / file, ("file", *columns), named)
+            named = [*((self.names[place], *rest) for place, *rest in rows), *others]
+            write_csv(self.path / file, ("file", *columns), sorted(named))
 
     @property
     def _checkpoints(self) -> Path:

@@ -81,7 +81,7 @@ def train(
                     record = {"hashes": hashes, "source": problem.source, **_surroundings(command, fabric)}
                     folder = RunFolder.create(out, config.settled(record))
         if folder is not None and answers is not None:
-            folder.names = answers.names
+            folder.names, folder.unreadable = answers.names, answers.unreadable
         with folder or nullcontext():
             if not share_text(fabric, "finished" if folder is not None and folder.finished() else ""):
                 try:

@@ -58,7 +58,7 @@ def read_image_file(path: Path) -> bytes:
     return content
 
 
-def decode(content: bytes, path: Path, wanted: Preprocessing) -> Levels:
+def decode(content: bytes, path: Path | str, wanted: Preprocessing) -> Levels:
     """Turn the content of an image file into (C, H, W) levels from 0 to 255.
 
     Turned as the camera says (EXIF), transparent parts white, the first picture of an animation, 16 bits scaled to 8.
@@ -71,7 +71,7 @@ def decode(content: bytes, path: Path, wanted: Preprocessing) -> Levels:
     Raises:
         PrenError: If it is damaged, no image, or far too large.
     """
-    channels, height, width = wanted.sample_shape
+    _, height, width = wanted.sample_shape
     try:
         if not content:
             raise ValueError("the file is empty")
@@ -81,8 +81,7 @@ def decode(content: bytes, path: Path, wanted: Preprocessing) -> Levels:
                 # Decoding at a half, a quarter or an eighth is quick, and leaves twice the pixels that are needed,
                 # whichever way the picture has to be turned.
                 file.draft(file.mode, (2 * max(height, width),) * 2)
-            image = _opaque(_eight_bits(_upright(file))).convert(MODES[channels])
-        return wanted(image)
+            return prepare(file, wanted)
     except UnidentifiedImageError as error:
         raise unreadable(path, ValueError(f"cannot identify it as any of {', '.join(FORMATS)}")) from error
     # Damaged files make Pillow's decoders fail in many ways, none of them promised.
@@ -90,7 +89,16 @@ def decode(content: bytes, path: Path, wanted: Preprocessing) -> Levels:
         raise unreadable(path, error) from error
 
 
-def unreadable(path: Path, error: Exception) -> PrenError:
+def prepare(image: Image.Image, wanted: Preprocessing) -> Levels:
+    """Turn an image that Pillow has opened into (C, H, W) levels from 0 to 255, as `decode` does.
+
+    Raises:
+        Exception: Of any kind, if it is damaged.
+    """
+    return wanted(_opaque(_eight_bits(_upright(image))).convert(MODES[wanted.sample_shape[0]]))
+
+
+def unreadable(path: Path | str, error: Exception) -> PrenError:
     """Say that a file is no image."""
     reason = (str(error).splitlines() or [""])[0].replace(str(path), "the file") or type(error).__name__
     return PrenError(f"{path} cannot be read as an image ({reason}): mend it, or take it out of the folder.")

@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pren.engine.processes import agreed, single_process
 from pren.errors import PrenError
-from pren.inputs import Inputs
 from pren.problem import Answers, Problem
 from pren.vision.cache import CachedFeatures, FeatureCache, cache_folder
 from pren.vision.decoding import without_warnings
@@ -99,24 +98,15 @@ def freeze(
     return replace(problem, train=train_features, pool=pool_features, backbone=None, extractor=made), answers
 
 
-def features_for(
-    record: dict[str, Any],
-    files: ImageFiles,
-    fabric: Fabric,
-    weights: str | None = None,
-    cache: str | Path | None = None,
-) -> Inputs:
-    """The features of image files for a model that was trained on features.
+def recorded_backbone(record: dict[str, Any], weights: str | None = None) -> FrozenBackbone:
+    """The backbone that made the features a model was trained on.
 
     Args:
         record: The model's `extractor_`.
-        files: All of them readable.
-        fabric: Knows the device.
-        weights: The file with the backbone's weights, if it is not where it was.
-        cache: As for `freeze`.
+        weights: The file with its weights, if it is not where it was.
 
     Raises:
-        PrenError: If the backbone is not the one that the model was trained with.
+        PrenError: If it cannot be had, or is not the same any more.
     """
     try:
         known = ExtractorRecord.model_validate(record)
@@ -125,8 +115,7 @@ def features_for(
     asked = known.asked if weights is None else known.asked.model_copy(update={"weights": weights})
     frozen = FrozenBackbone.load(asked)
     check_same_facts(frozen.facts, known.facts)
-    store = FeatureCache(cache_folder(cache), frozen.facts, frozen.width)
-    return _features(store, extract(files, frozen, store, fabric, strict=True))
+    return frozen
 
 
 def check_same_facts(facts: dict[str, Any], known: dict[str, Any]) -> None:
@@ -171,7 +160,7 @@ def _without(
         labels=np.delete(problem.labels, bad_train),
         pool=pool.select(np.delete(np.arange(len(pool)), bad_pool)),
     )
-    return problem, None if answers is None else answers.without(bad_pool)
+    return problem, None if answers is None else answers.without(in_pool)
 
 
 def _trouble(files: ImageFiles, place: int) -> str | None:

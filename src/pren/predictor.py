@@ -1,0 +1,220 @@
+"""A saved model as people use it: pictures, files or arrays in, classes out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from pren.data import read_inputs
+from pren.engine.processes import single_process
+from pren.errors import PrenError
+from pren.inputs import CHUNK, Array, ArrayInputs, Inputs, as_inputs
+from pren.methods.base import Method
+from pren.methods.storage import MODEL_FILE, load_model
+from pren.problem import UNKNOWN, ClassTable, candidates_of
+from pren.runs.folder import RunFolder
+from pren.scoring import top_classes
+from pren.vision.cache import FeatureCache, cache_folder
+from pren.vision.extraction import BATCH, BATCH_ON_CPU, WORKERS, FrozenBackbone, extract
+from pren.vision.images import ImageFiles
+from pren.vision.photographs import recorded_backbone
+from pren.vision.pictures import Pictures
+from pren.vision.preprocessing import Preprocessing, plain
+
+NUMBERS = 1 << 24  # how many are in memory at once: a hundred photographs
+Picture = str | Path | bytes | Image.Image
+Images = Picture | Sequence[Picture] | Inputs | Array
+Part = tuple[NDArray[np.float64], list[str]]  # (n, L) scores, NaN in the rows of what cannot be read; n errors
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """The best classes of N inputs.
+
+    Attributes:
+        names: (N,) the path of each file; the place of what is no file.
+        classes: (N, top) rows of the class table, best first; `UNKNOWN` (-1) where an input cannot be read.
+        scores: (N, top) their scores; NaN where an input cannot be read.
+        errors: (N,) why an input cannot be read; "" if it can.
+        table: The class table.
+    """
+
+    names: tuple[str, ...]
+    classes: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    errors: tuple[str, ...]
+    table: ClassTable
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def labels(self) -> list[tuple[str, ...]]:
+        """The names of the best classes of every input; none where it cannot be read."""
+        return [
+            () if error else tuple(self.table.names[row] for row in rows)
+            for rows, error in zip(self.classes, self.errors, strict=True)
+        ]
+
+
+class Predictor:
+    """Labels pictures, files or arrays with a fitted model.
+
+    Pictures go the way that the training images went: through the frozen backbone whose features the model was trained
+    on, or as the model's own backbone wants them. One at a time or many at once makes no difference.
+
+    Args:
+        model: A fitted method.
+        weights: The file with the frozen backbone's weights, if it is not where it was.
+        cache: Where the features of files are kept; `PREN_CACHE` or ``~/.cache/pren`` by default. Those of pictures in
+            memory are not kept.
+    """
+
+    def __init__(self, model: Method, weights: str | None = None, cache: str | Path | None = None) -> None:
+        self.model = model
+        self._weights = weights
+        self._cache = cache
+        self._fabric = single_process()
+
+    @classmethod
+    def load(cls, folder: str | Path, weights: str | None = None, cache: str | Path | None = None) -> Predictor:
+        """Take the model of a run folder, or of a folder that `Method.save` wrote.
+
+        Raises:
+            PrenError: If there is none, or it is damaged.
+        """
+        saved = (Path(folder) / MODEL_FILE).is_file() and not RunFolder(folder).holds_run()
+        return cls(load_model(folder) if saved else RunFolder.open(folder).model(), weights, cache)
+
+    def scores(self, images: Images) -> NDArray[np.float64]:
+        """Score every class.
+
+        Args:
+            images: As for `predict`.
+
+        Returns:
+            (N, L), larger is better, columns in the order of ``model.classes_``.
+
+        Raises:
+            PrenError: If one of them cannot be read. (`predict` goes on without it.)
+        """
+        parts = []
+        for scores, errors in self._parts(self._opened(images)):
+            for error in filter(None, errors):
+                raise PrenError(error)
+            parts.append(scores)
+        return np.concatenate(parts)
+
+    def predict(self, images: Images, top: int = 5, among: str | None = None) -> Predictions:
+        """Find the best classes of every input.
+
+        Args:
+            images: One or several of: the path of an image file or a folder, the bytes of an encoded image, an image of
+                Pillow's. Or the path of one ``.npy`` or ``.npz`` file. Or (N, D) features or (N, C, H, W) images from 0
+                to 1, of the shape that the model or its backbone takes: an array or `Inputs`.
+            top: How many classes; fewer if there are fewer candidates.
+            among: "unseen", "seen" or "all"; by default "unseen" in ZSL and "all" in GZSL.
+
+        Raises:
+            PrenError: If these inputs are not for this model. One that cannot be read has an error in the result.
+        """
+        if top < 1:
+            raise PrenError(f"top must be 1 or more, not {top}.")
+        table, among = self.model.classes_, among or candidates_of(self.model.setting_)
+        table.among(among)  # an unknown word is told before the work
+        opened = self._opened(images)
+        names = opened.names if isinstance(opened, Pictures) else tuple(map(str, range(len(opened))))
+        classes, points, errors = [], [], []
+        for scores, faults in self._parts(opened):
+            best, values = top_classes(scores, table, among, top)
+            best[[bool(fault) for fault in faults]] = UNKNOWN
+            classes.append(best)
+            points.append(values)
+            errors += faults
+        return Predictions(names, np.concatenate(classes), np.concatenate(points), tuple(errors), table)
+
+    def _opened(self, images: Images) -> Pictures | Inputs:
+        if isinstance(images, str | Path) and Path(images).suffix.lower() in (".npy", ".npz"):
+            return read_inputs(images)
+        if isinstance(images, Inputs):
+            return images.prepared(self._preprocessing) if images.photographs else images
+        pictures = Pictures.of(images)
+        return as_inputs(images, "images") if pictures is None else pictures  # type: ignore[arg-type]  # no picture
+
+    def _parts(self, images: Pictures | Inputs) -> Iterator[Part]:
+        """Scores and errors of a few at a time."""
+        if not isinstance(images, Pictures):
+            for places in _pieces(len(images), images.sample_shape):
+                yield self._scored(self._as_trained(images[places]), [""] * len(places))
+            return
+        wanted = self._preprocessing
+        files = images.files() if self.model.extractor_ is not None else None
+        if files is not None:
+            yield from self._through_cache(files)
+            return
+        for places in _pieces(len(images), wanted.sample_shape):
+            levels, errors = images.decoded(places.tolist(), wanted)
+            yield self._scored(self._as_trained(torch.from_numpy(levels).float().div_(255)), errors)
+
+    def _through_cache(self, files: ImageFiles) -> Iterator[Part]:
+        store = FeatureCache(cache_folder(self._cache), self._frozen.facts, self._frozen.width)
+        workers = 0 if len(files) <= BATCH else WORKERS  # a process takes longer to start than a few photographs
+        found = extract(files, self._frozen, store, self._fabric, workers)
+        reasons = dict(found.problems)
+        for places in _pieces(len(files), (self._frozen.width,)):
+            rows = found.rows[places]
+            yield self._scored(store.inputs(rows[rows >= 0]), [reasons.get(int(place), "") for place in places])
+
+    def _as_trained(self, inputs: Tensor) -> Inputs:
+        """Some inputs, or their features if they are images and the model was trained on features."""
+        if self.model.extractor_ is None or inputs.ndim != 4:
+            return ArrayInputs(inputs.numpy())
+        wanted = self._preprocessing.sample_shape
+        if inputs.shape[1:] != wanted:
+            raise PrenError(f"The model's backbone takes images of shape {wanted} each, not {tuple(inputs.shape[1:])}.")
+        self._frozen.network.to(self._fabric.device)
+        size = BATCH_ON_CPU if self._fabric.device.type == "cpu" else BATCH
+        batches = (inputs[start : start + size] * 255 for start in range(0, len(inputs), size))
+        parts = [self._frozen(levels, self._fabric.device) for levels in batches]
+        features = np.concatenate([np.empty((0, self._frozen.width), dtype=np.float32), *parts])
+        return ArrayInputs(features.astype(np.float16), "features")  # as the cache has them
+
+    def _scored(self, inputs: Inputs, errors: list[str]) -> Part:
+        scores = np.full((len(errors), len(self.model.classes_)), np.nan)
+        if len(inputs) or not errors:
+            scores[[not error for error in errors]] = self.model.scores(inputs)
+        return scores, errors
+
+    @cached_property
+    def _frozen(self) -> FrozenBackbone:
+        """The backbone that made the features the model was trained on."""
+        return recorded_backbone(self.model.extractor_ or {}, self._weights)
+
+    @property
+    def _preprocessing(self) -> Preprocessing:
+        """What pictures are brought to."""
+        if self.model.extractor_ is not None:
+            return self._frozen.preprocessing
+        if len(self.model.sample_shape_) == 1:
+            raise PrenError(
+                "The model was trained on features, and does not know which backbone made them: give it features (a "
+                ".npy or .npz file, or an array), not pictures."
+            )
+        return self.model.preprocessing_ or plain(self.model.sample_shape_)
+
+
+def _pieces(count: int, shape: tuple[Any, ...]) -> Iterator[NDArray[np.int64]]:
+    """All places, so many at a time as memory should hold; none at all are one empty piece."""
+    size = max(1, min(CHUNK, NUMBERS // math.prod(shape)))
+    for start in range(0, max(count, 1), size):
+        yield np.arange(start, min(start + size, count))

@@ -1,0 +1,60 @@
+"""What methods that learn a network share."""
+
+import numpy as np
+import pytest
+import torch
+
+from pren.core.progressive import Round
+from pren.errors import PrenError
+from pren.methods.network import NetworkMethod
+from pren.methods.registry import METHODS
+from pren.methods.storage import load_model
+
+NETWORKS = sorted({entry.method.name for entry in METHODS.values() if issubclass(entry.method, NetworkMethod)})
+
+
+@pytest.fixture(params=NETWORKS)
+def name(request):
+    return request.param
+
+
+@pytest.mark.parametrize("setting", ["zsl", "gzsl"])
+def test_the_module_gives_the_scores(name, quick, make_problem, whole, setting):
+    problem = make_problem(setting=setting)
+    model = quick(name, gamma=0.25, features="raw").fit(problem)
+    with torch.inference_mode():
+        found = model.module()(torch.from_numpy(whole(problem.pool))).numpy()
+    assert np.allclose(found, model.scores(problem.pool), rtol=1e-6, atol=1e-7)
+
+
+def test_there_is_no_module_before_fitting(name, quick):
+    with pytest.raises(PrenError, match="not fitted"):
+        quick(name).module()
+
+
+def test_every_round_says_which_it_is_and_carries_figures(name, quick, make_problem):
+    rounds = list(quick(name).fit_rounds(make_problem()))
+    assert all(isinstance(done, Round) for done in rounds)
+    assert [done.number for done in rounds] == list(range(rounds[0].number, rounds[-1].of + 1))
+    assert all(np.isfinite(done.figures["loss"]) for done in rounds)
+
+
+def test_an_interrupted_fit_ends_with_the_same_bits(name, quick, make_problem, tmp_path):
+    problem = make_problem()
+    expected = quick(name).fit(problem).scores(problem.pool)
+    model = quick(name)
+    rounds = model.fit_rounds(problem)
+    next(rounds), next(rounds)
+    state = {key: value.clone() for key, value in model.training_state().items()}
+    model.save(tmp_path)
+    again = load_model(tmp_path)
+    list(again.fit_rounds(problem, state))
+    assert np.array_equal(again.scores(problem.pool), expected)
+
+
+@pytest.mark.parametrize("features", ["l2", "standard", "minmax"])
+def test_features_are_prepared_for_every_network(name, quick, make_problem, features):
+    """A network on prepared features is one that is given them prepared."""
+    problem = make_problem()
+    plain, prepared = (quick(name, features=kind).fit(problem).scores(problem.pool) for kind in ("raw", features))
+    assert not np.allclose(plain, prepared)
