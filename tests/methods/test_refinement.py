@@ -57,5 +57,5 @@ def test_none_leaves_the_scores(quick, make_problem):
 
 
 def test_an_unknown_one_is_refused(quick, make_problem):
-    with pytest.raises(PrenError, match="no refinement 'nun'. Did you mean none"):
+    with pytest.raises(PrenError, match=r"no refinement 'nun'\. Did you mean none"):
         quick("eszsl", refinement="nun")

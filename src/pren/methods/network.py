@@ -26,6 +26,7 @@ from pren.methods.base import Method
 from pren.methods.params import param
 from pren.preparation import Matrix, Preparation
 from pren.problem import Problem
+from pren.scoring import calibrated
 from pren.vision.backbones import DEFAULT, check_takes, create_backbone, give_weights, preprocessing_of
 from pren.vision.preprocessing import Geometry, Preprocessing
 
@@ -97,7 +98,7 @@ class NetworkMethod(Method):
     def module(self) -> nn.Module:
         """The fitted model as one module: inputs as the network takes them -> (N, L) what `scores` gives."""
         self._check_fitted()
-        gamma = self.gamma * self.classes_.seen if self.setting_ == "gzsl" else np.zeros(len(self.classes_))
+        gamma = -calibrated(np.zeros((1, len(self.classes_))), self.classes_, self.setting_, self.gamma)[0]
         return ScoringModule(self.network_.eval(), np.argsort(self._order()), gamma)
 
     @abstractmethod
