@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "preparation": {"inputs", "problem", "registry"},
     "refinement": {"problem", "registry"},
     "vision": {"errors", "files", "seeds", "registry", "inputs", "problem", "engine"},
-    "data": {"errors", "files", "seeds", "registry", "inputs", "problem", "vision"},
+    "data": {"children", "errors", "files", "seeds", "registry", "inputs", "problem", "vision"},
     "evaluation": {"errors", "inputs", "problem", "scoring"},
 }
 ALLOWED["methods"] = set(ALLOWED) - {"data", "evaluation"}

@@ -11,12 +11,11 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 
 from pren.errors import PrenError
 from pren.files import (
-    SAFETENSORS_NAMES,
     WRITING,
     check_links,
     link,
@@ -26,6 +25,9 @@ from pren.files import (
     write_json,
     write_tensors,
 )
+
+KINDS = (torch.complex64, torch.float64, torch.float32, torch.float16, torch.bfloat16)
+KINDS += (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
 
 
 @pytest.fixture
@@ -187,7 +189,7 @@ class TestWriteTensors:
     @given(
         st.dictionaries(
             st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8).filter("__metadata__".__ne__),
-            st.tuples(st.sampled_from(sorted(SAFETENSORS_NAMES)), st.lists(st.integers(0, 4), max_size=3)),
+            st.tuples(st.sampled_from(KINDS), st.lists(st.integers(0, 4), max_size=3)),
             max_size=5,
         ),
         st.none()
@@ -197,8 +199,7 @@ class TestWriteTensors:
     def test_what_is_written_is_read(self, tmp_path_factory, kinds, metadata, seed):
         generator = torch.Generator().manual_seed(seed)
         tensors = {
-            name: torch.randint(0, 2, shape, generator=generator).to(getattr(torch, kind.removeprefix("torch.")))
-            for name, (kind, shape) in kinds.items()
+            name: torch.randint(0, 2, shape, generator=generator).to(kind) for name, (kind, shape) in kinds.items()
         }
         path = tmp_path_factory.mktemp("tensors") / "x.safetensors"
         write_tensors(path, tensors, metadata)
@@ -218,3 +219,23 @@ class TestWriteTensors:
         assert back["part"].equal(whole.T[1:4])
         assert back["again"].equal(whole[2])
         assert back["one"].equal(one)
+
+    def test_others_may_read_it_as_any_file(self, tmp_path):
+        write_tensors(tmp_path / "x.safetensors", {"a": torch.zeros(3)})
+        write_bytes(tmp_path / "plain", b"")
+        assert (tmp_path / "x.safetensors").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+    def test_what_is_unfinished_lies_in_a_folder_that_is_found(self, tmp_path, monkeypatch):
+        seen = []
+
+        def crash(tensors, path, metadata):
+            seen.extend([path.name, *(part.name for part in tmp_path.iterdir())])
+            raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+        monkeypatch.setattr("safetensors.torch.save_file", crash)
+        (tmp_path / f"{WRITING}x.safetensors.folder").mkdir()
+        (tmp_path / f"{WRITING}x.safetensors.folder" / ".tmpAbCdEf").write_text("left by a crash")
+        with pytest.raises(PrenError, match=r"Cannot write .*x\.safetensors: No space left on device"):
+            write_tensors(tmp_path / "x.safetensors", {"a": torch.zeros(3)})
+        assert seen == ["x.safetensors", f"{WRITING}x.safetensors.folder"]
+        assert names(tmp_path) == []

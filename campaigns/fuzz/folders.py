@@ -17,7 +17,6 @@ from campaigns.fuzz.damage import LOCKED, OTHER_DAMAGES, SAID, SPOILS, TENSORS, 
 from campaigns.fuzz.templates import RUNS, Workshop
 
 VERBS = ("show", "show as text", "evaluate", "predict", "resume")
-OLD_RUNS = ("finished_1", "interrupted_1")
 NOT_KEPT = ("config.yaml", "timings.csv", "manifest.json", "state.json")  # with times in them, or hashes of such
 
 
@@ -29,7 +28,7 @@ class Damaged:
         run: Which template.
         other: The run that wrong files come from.
         damages: What happened.
-        verb: One of `VERBS`, or "migrate".
+        verb: One of `VERBS`.
     """
 
     run: str
@@ -49,7 +48,6 @@ CASES: SearchStrategy[Damaged] = st.one_of(
     # The one case in which everything is read, locks and the state of training included.
     st.builds(Damaged, st.just("interrupted"), st.just("finished"), _DEEP, st.just("resume")),
     st.builds(Damaged, st.sampled_from(RUNS), st.sampled_from(RUNS), _DEEP, st.sampled_from(VERBS)),
-    st.builds(Damaged, st.sampled_from(OLD_RUNS), st.sampled_from(OLD_RUNS), _DAMAGES, st.just("migrate")),
 )
 
 
@@ -71,11 +69,7 @@ def check(workshop: Workshop, case: Damaged) -> str:
     elif result.outcome == REFUSED:
         lost = [path for path in touched if path in run_before and not Path(path).exists()]
         assert not lost, f"a refused resume has removed {lost}: {result.err}"
-    if case.verb == "migrate":
-        assert (place / "new").exists() == (result.outcome == SUCCESS), "a new folder is there, or should be"
-        if result.outcome == SUCCESS:
-            pren("show", "new", "--json")  # what the old one said about itself may be wrong, and no checksum knew
-    elif result.outcome == SUCCESS and all(isinstance(damage, Spoil) for damage in case.damages):
+    if result.outcome == SUCCESS and all(isinstance(damage, Spoil) for damage in case.damages):
         got, wanted = _result(place, case.verb, result), _untouched(workshop, case.run, case.verb)
         assert got == wanted, f"the result of {case.verb} has changed without a word: {_difference(got, wanted)}"
     return result.outcome
@@ -89,7 +83,6 @@ def _use(workshop: Workshop, verb: str) -> Result:
             "evaluate": ("evaluate", "run", "--json"),
             "predict": ("predict", "run", str(workshop.inputs), "--out", "out.csv"),
             "resume": ("fit", "--resume", "--out", "run", "--json"),
-            "migrate": ("migrate", "run", "--out", "new"),
         }[verb]
     )
 

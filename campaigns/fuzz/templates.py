@@ -27,7 +27,6 @@ PARAMS: dict[str, Any] = {
     "hidden": [3],
     "lr": 0.01,
 }
-FORMAT_1 = Path(__file__).parents[2] / "tests" / "runs" / "format_1"
 RUNS = ("finished", "interrupted", "eszsl")
 
 
@@ -56,8 +55,8 @@ class Workshop:
         return self.path / "inputs.npy"
 
     def template(self, name: str) -> Path:
-        """One of `RUNS`, or a run of format 1: "finished_1", "interrupted_1"."""
-        return FORMAT_1 / name.removesuffix("_1") if name.endswith("_1") else self.path / "runs" / name
+        """One of `RUNS`."""
+        return self.path / "runs" / name
 
     def fresh(self) -> Path:
         """An empty folder to stand in, the same for every case, so that messages and results do not differ in it."""

@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,19 +21,6 @@ from pren.errors import PrenError
 
 WRITING = ".writing-"  # how the names of unfinished files and folders begin
 BLOCK = 1 << 20
-SAFETENSORS_NAMES = {
-    "torch.complex64": "C64",
-    "torch.float64": "F64",
-    "torch.float32": "F32",
-    "torch.float16": "F16",
-    "torch.bfloat16": "BF16",
-    "torch.int64": "I64",
-    "torch.int32": "I32",
-    "torch.int16": "I16",
-    "torch.int8": "I8",
-    "torch.uint8": "U8",
-    "torch.bool": "BOOL",
-}
 
 
 @contextmanager
@@ -91,29 +79,30 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: dict[str, str] | None = None) -> None:
-    """Write tensors as safetensors, straight from where they are.
+    """Write tensors as safetensors.
 
-    Its own `save` makes two copies of everything first, which for 50 heads takes as long as writing. Its `save_file`
-    makes a temporary file of its own, which nobody would find after a crash.
+    `save_file` writes to a file of its own beside the one that it is given, under a name that nobody would find after a
+    crash, and for its owner's eyes only. So it gets a folder, which is cleaned up as all unfinished work is.
     """
-    import torch  # late: the command line writes tables without waiting for it
+    from safetensors import SafetensorError  # late: the command line writes tables without waiting for torch
+    from safetensors.torch import save_file
 
     dense = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
-    order = sorted(dense, key=lambda key: (-dense[key].element_size(), key))  # so that all stand at whole elements
-    header: dict[str, Any] = {} if metadata is None else {"__metadata__": metadata}
-    end = 0
-    for key in order:
-        begin, end = end, end + dense[key].nbytes
-        kind = SAFETENSORS_NAMES[str(dense[key].dtype)]
-        header[key] = {"dtype": kind, "shape": list(dense[key].shape), "data_offsets": [begin, end]}
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for key in order:
-            # A single number counts as contiguous whatever its stride, and would have no view as bytes.
-            flat = dense[key].as_strided((dense[key].numel(),), (1,))
-            file.write(flat.view(torch.uint8).numpy().data)
+    with replacing(path) as temporary:
+        folder = temporary.with_name(f"{temporary.name}.folder")
+        remove(folder)
+        folder.mkdir()
+        try:
+            written = folder / path.name
+            save_file(dense, written, metadata or None)  # of {} safetensors 0.8.0 makes a file that it cannot read
+            written.chmod(folder.stat().st_mode & 0o666)
+            written.replace(temporary)
+            folder.rmdir()
+        except SafetensorError as error:
+            number = re.search(r"os error (\d+)", str(error))
+            raise OSError(int(number[1]), os.strerror(int(number[1]))) if number else error from None
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def link(source: Path, path: Path) -> None:

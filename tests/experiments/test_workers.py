@@ -1,5 +1,6 @@
 """Cells in processes of their own. Those that need not compute are any command that takes a folder."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import pytest
 
 from pren.experiments import workers
 from pren.experiments.cells import data_hashes, make_task
+from pren.experiments.store import Store
 from pren.experiments.workers import run_tasks, threads_each
 
 REAL = subprocess.Popen
@@ -59,6 +61,36 @@ def test_one_that_really_computes(tasks, tmp_path):
     assert set(result.figures) == {"top1", "macc"}
     assert result.peak_bytes > 1e7
     assert [path.name for path in tmp_path.iterdir()] == ["data.npz"], "nothing is left behind"
+
+
+def test_a_defect_keeps_its_traceback(tasks, monkeypatch, tmp_path):
+    """A worker whose method raises what no method may."""
+
+    def broken(command, **options):
+        text = (
+            "import sys; from pathlib import Path; from pren.experiments import worker\n"
+            "def compute(task): raise TypeError('fit() lacks an argument')\n"
+            "worker.compute = compute; worker.main(Path(sys.argv[1]))"
+        )
+        return REAL([sys.executable, "-c", text, command[-1]], **options)
+
+    monkeypatch.setattr(workers.subprocess, "Popen", broken)
+    (task,) = tasks(1.0)
+    ((_, result),) = run([task], tmp_path)
+    assert result.error.startswith(
+        "TypeError: fit() lacks an argument. This is a defect of pren or of the method: see "
+    )
+    assert result.traceback[0].startswith("Traceback")
+    assert result.traceback[-1] == "TypeError: fit() lacks an argument"
+    Store(tmp_path).put(task.cell, result)
+    kept = json.loads((tmp_path / result.error.split()[-1]).read_text())
+    assert kept["result"]["traceback"] == result.traceback
+
+
+def test_what_a_process_said_before_it_died_is_kept(tasks, script, tmp_path):
+    script("print(*range(300), sep='\\n'); import sys; print('x' * 5000, file=sys.stderr); raise SystemExit('no luck')")
+    ((_, result),) = run(tasks(1.0), tmp_path)
+    assert result.traceback == ["x" * 1000, "no luck"]
 
 
 @pytest.mark.parametrize(
@@ -116,8 +148,8 @@ def test_on_the_way_out_no_process_is_left(tasks, script, tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_tasks(tasks(1.0, 2.0), tmp_path, 2, interrupt)
-    assert len(started) == 2
+        run_tasks(tasks(1.0, 2.0, 3.0, 4.0), tmp_path, 2, interrupt)  # some of which were never started
+    assert len(started) < 4
     assert all(process.poll() is not None for process in started)
     assert not list(tmp_path.glob(".writing-*"))
 

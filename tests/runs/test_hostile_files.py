@@ -127,7 +127,6 @@ def harmless(originals, monkeypatch, capsys, tmp_path):
             assert "Traceback" not in told
             assert codes[-1] == 0 or (out == "" and told.count("Error: ") == 1)
             assert not (tmp_path / "canary").exists(), command
-            shutil.rmtree(tmp_path / "new", ignore_errors=True)
             (tmp_path / "labels.csv").unlink(missing_ok=True)
         return codes
 
@@ -146,7 +145,6 @@ def commands(originals):
             ["show", run],
             ["evaluate", run],
             predict,
-            ["migrate", run, "--out", "new"],
             resume,
         )
 
@@ -180,7 +178,7 @@ class TestRunFolders:
             arrays, known = read_model(path)
             write_model(path, arrays, {**known, **facts})
         (tmp_path / run / "manifest.json").unlink(missing_ok=True)
-        assert harmless(*commands(run))[2:] == [2, 2, 2, 2]
+        assert harmless(*commands(run))[2:] == [2, 2, 2]
 
     @pytest.mark.parametrize("name", ["state.json", "manifest.json", "metrics.json", ".lock", "config.yaml"])
     @pytest.mark.parametrize("content", TEXTS.values(), ids=TEXTS)

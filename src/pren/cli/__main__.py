@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from pren.cli import compare, data, demo, evaluate, extract, fit, listing, migrate, predict, show, tune
+from pren.cli import compare, data, demo, evaluate, extract, fit, listing, predict, show, tune
 from pren.cli.launch import leave, speaks_for_its_machine
 from pren.cli.output import complain
 from pren.errors import PrenError, SharedError
@@ -42,7 +42,6 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("list")(listing.list_names)
 app.command("show")(show.show)
-app.command("migrate")(migrate.migrate)
 app.add_typer(data.app)
 
 

@@ -1,20 +1,29 @@
 """MATLAB files, read as data that nobody vouches for: whatever is wrong with one becomes a `PrenError` that names it.
 
-Reading one runs no code, but a damaged or hostile file makes scipy fail in many ways, none of them promised, and some
-that only `pren.data.mat_tags` can keep from ending the process.
+scipy (1.17 at least) looks an element's type up in a table without checking it, so a single damaged byte can end the
+process (scipy's pull request 25829), and some bytes can ask for all memory. So a child reads them.
 """
 
 from __future__ import annotations
 
-import warnings
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.data.mat_tags import check_tags
+from pren.children import ended_by
+from pren.data import mat_child
 from pren.errors import PrenError
 
 Shapes = dict[str, tuple[int, ...]]
@@ -22,13 +31,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 def mat_shapes(path: Path) -> Shapes:
     """The variables of a ``.mat`` file and their shapes, without reading them."""
-    from scipy.io import whosmat  # late: data that are embedded need not wait for it
-
-    _check_there(path)
-    try:
-        return {str(name): tuple(shape) for name, shape, _ in whosmat(str(path), appendmat=False)}
-    except Exception as error:
-        raise _unreadable(path, error) from error
+    return _READER.ask(path, ())[0]
 
 
 def read_mat(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
@@ -39,28 +42,100 @@ def read_mat(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
         required: Variables that must be there.
         optional: Variables that may be there.
 
-    Raises:
-        PrenError: If the file cannot be read, or lacks a variable, or has one that is no array.
-    """
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadWarning
+    Returns:
+        Arrays of real numbers, or of objects that are strings.
 
-    _check_there(path)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", MatReadWarning)  # a variable that cannot be read
-            check_tags(path, {*required, *optional})
-            content = loadmat(str(path), appendmat=False, variable_names=[*required, *optional])
-    except Exception as error:
-        raise _unreadable(path, error) from error
-    arrays = {name: content[name] for name in (*required, *optional) if name in content}
+    Raises:
+        PrenError: If the file cannot be read, or lacks a variable, or has one that holds something else.
+    """
+    arrays = _READER.ask(path, (*required, *optional))[1]
     missing = [name for name in required if name not in arrays]
     if missing:
         raise PrenError(f"{path} lacks {', '.join(missing)}: it must hold {', '.join(required)}.")
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):  # version 4 has sparse matrices too
-            raise PrenError(f"{path}: {name} is a {type(array).__name__}, not an ordinary array: save it as one.")
     return arrays
+
+
+class _Reader:
+    """The child: started when it is needed, again if it crashes, and gone when it has had nothing to do for a while.
+
+    One child for many files, because it takes 0.3 s to import scipy.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._used = 0.0
+        atexit.register(self._stop)
+
+    def ask(self, path: Path, names: Sequence[str]) -> tuple[Shapes, dict[str, NDArray[Any]]]:
+        """The shapes of all variables, and those of the named ones that are there."""
+        if not path.is_file():  # a pipe would keep the reader waiting for ever
+            raise PrenError(f"{path} is not an ordinary file." if path.exists() else f"There is no file {path}.")
+        with self._lock:
+            child = self._running()
+            try:
+                answer = _answer(child, [str(path.absolute()), names])
+                arrays = {name: _array(child, **facts) for name, facts in answer.get("arrays", {}).items()}
+            except BaseException as error:
+                self._stop()
+                if isinstance(error, (OSError, ValueError)):  # it has ended within an answer
+                    raise _unreadable(path, _cause(child.returncode)) from None
+                raise
+            self._used = time.monotonic()
+        if "error" in answer:
+            raise _unreadable(path, answer["error"])
+        return {name: tuple(shape) for name, shape in answer["shapes"].items()}, arrays
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        child = self._child
+        if child is None or child.poll() is not None or time.monotonic() - self._used > mat_child.IDLE / 2:
+            self._stop()
+            self._child = child = subprocess.Popen(
+                [sys.executable, "-I", mat_child.__file__, json.dumps(sys.path)],
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # each thread would reserve memory
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # so that Ctrl-C reaches us alone
+            )
+        return child
+
+    def _stop(self) -> None:
+        if self._child is not None:
+            with suppress(OSError), self._child as child:  # which closes its pipes and waits for its end
+                child.kill()
+            self._child = None
+
+
+_READER = _Reader()
+
+
+def _answer(child: subprocess.Popen[bytes], request: Any) -> dict[str, Any]:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write(json.dumps(request).encode() + b"\n")
+    child.stdin.flush()
+    return dict(json.loads(child.stdout.readline()))
+
+
+def _array(
+    child: subprocess.Popen[bytes], shape: list[int], texts: list[str] | None = None, dtype: str = ""
+) -> NDArray[Any]:
+    if texts is not None:
+        return np.array(texts, dtype=object).reshape(shape)
+    assert child.stdout is not None
+    if np.dtype(dtype).kind not in "biuf":
+        raise ValueError(dtype)
+    array = np.empty(shape, dtype, order="F")
+    if child.stdout.readinto(array.ravel("K").view(np.uint8).data) < array.nbytes:  # type: ignore[attr-defined]
+        raise ValueError(shape)
+    return array
+
+
+def _cause(code: int) -> str:
+    if code == -signal.SIGALRM:
+        return "it takes too long"
+    return f"the reader crashed with {ended_by(code)}" if code < 0 else f"the reader ended with code {code}"
 
 
 def whole_numbers(array: NDArray[Any], what: str, most: int, of: str) -> NDArray[np.int64]:
@@ -87,28 +162,19 @@ def whole_numbers(array: NDArray[Any], what: str, most: int, of: str) -> NDArray
 
 def texts(array: NDArray[Any], what: str) -> list[str]:
     """Turn a cell array of text, or a matrix of characters, into strings without blanks around them."""
-    cells = array.reshape(-1).tolist()
-    if array.dtype.kind == "O":  # each cell is an array that holds one text
-        cells = [c.item() if isinstance(c, np.ndarray) and c.size == 1 else c for c in cells]
-    if not all(isinstance(cell, str) for cell in cells) or not _is_one_line(array):
+    if array.dtype != object or not _is_one_line(array):
         raise PrenError(f"{what} must be one row or column of text, not {array.dtype} of shape {array.shape}.")
-    return [cell.strip() for cell in cells]
+    return [cell.strip() for cell in array.ravel().tolist()]
 
 
 def _is_one_line(array: NDArray[Any]) -> bool:
     return array.size in (0, max(array.shape, default=1))
 
 
-def _check_there(path: Path) -> None:
-    if not path.is_file():  # a pipe would keep the reader waiting for ever
-        raise PrenError(f"{path} is not an ordinary file." if path.exists() else f"There is no file {path}.")
-
-
-def _unreadable(path: Path, error: Exception) -> PrenError:
-    if isinstance(error, NotImplementedError) and "7.3" in str(error):
+def _unreadable(path: Path, reason: str) -> PrenError:
+    if "HDF reader" in reason:
         return PrenError(
             f"{path} is a MATLAB 7.3 file (HDF5), which is not read here: save it again in MATLAB with the option "
             "'-v7', or with scipy.io.savemat."
         )
-    reason = (str(error).splitlines() or [""])[0].rstrip(".") or type(error).__name__
-    return PrenError(f"{path} cannot be read as a MATLAB file ({reason}): it is damaged or something else.")
+    return PrenError(f"{path} cannot be read as a MATLAB file ({reason.rstrip('.')}): it is damaged or something else.")

@@ -39,6 +39,10 @@ class Cell(BaseModel):
     seed: int | None
     version: str
 
+    def file(self) -> str:
+        """The name of the file that keeps its result."""
+        return f"{self.method}-{self.key()}.json"
+
     def key(self) -> str:
         """The same for the same cell."""
         return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()[:16]
@@ -53,6 +57,7 @@ class Result(BaseModel):
         predict_seconds: How long scoring the pool took.
         peak_bytes: The most memory that the process held, its data included.
         error: Why it failed; None if it did not.
+        traceback: Where it failed, line by line, if that is a defect of pren or of the method.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -62,6 +67,7 @@ class Result(BaseModel):
     predict_seconds: float | None = None
     peak_bytes: int | None = None
     error: str | None = None
+    traceback: list[str] = []
 
 
 class Task(BaseModel):

@@ -54,4 +54,4 @@ class Store:
         write_json(self._path(cell), _Entry(cell=cell, result=result).model_dump(mode="json"))
 
     def _path(self, cell: Cell) -> Path:
-        return self._folder / f"{cell.method}-{cell.key()}.json"
+        return self._folder / cell.file()

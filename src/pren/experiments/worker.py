@@ -7,12 +7,14 @@ system then closes standard input.
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import Path
 
 from pren.children import end_with_parent
 from pren.errors import PrenError
 from pren.experiments.cells import Result, Task, compute
-from pren.experiments.workers import RESULT_FILE, TASK_FILE
+from pren.experiments.store import CELLS
+from pren.experiments.workers import RESULT_FILE, TASK_FILE, shortened
 from pren.files import write_json
 
 
@@ -24,8 +26,10 @@ def main(folder: Path) -> None:
         result = compute(task)
     except PrenError as error:
         result = Result(error=str(error))
-    except Exception as error:  # a defect of the method, which is no reason to stop the others
-        result = Result(error=f"{type(error).__name__}: {error}")
+    except Exception as error:  # which is no reason to stop the others
+        where = f"{CELLS}/{task.cell.file()}"
+        said = f"{type(error).__name__}: {error}. This is a defect of pren or of the method: see {where}"
+        result = Result(error=said, traceback=shortened(traceback.format_exc().splitlines()))
     write_json(folder / RESULT_FILE, result.model_dump(mode="json"))
 
 

@@ -1,4 +1,9 @@
-"""Cells in processes of their own, several at a time."""
+"""Cells in processes of their own, several at a time.
+
+Threads start the processes and wait for them. A `ProcessPoolExecutor` would not do: when one of its processes dies, it
+gives up all the others too (of six tasks with two at a time, one killed, a single one had a result), and who reads the
+peak memory of a process wants one that has computed nothing else.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,8 @@ import os
 import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -33,21 +38,18 @@ def run_tasks(tasks: Iterable[Task], folder: Path, jobs: int, on_done: Callable[
         jobs: How many processes at a time.
         on_done: Called with every task and what came out, in the order in which they end.
     """
-    waiting, running = deque(tasks), list[_Worker]()
-    threads = threads_each(jobs)
-    try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                running.append(_Worker(waiting.popleft(), folder, threads))
-            time.sleep(0.02)
-            for worker in [worker for worker in running if worker.ended()]:
-                running.remove(worker)
-                result = worker.result()
-                worker.close()
-                on_done(worker.task, result)
-    finally:
-        for worker in running:
-            worker.close()
+    running: set[subprocess.Popen[bytes]] = set()
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = {pool.submit(_run, task, folder, threads_each(jobs), running): task for task in tasks}
+        try:
+            for future in as_completed(futures):
+                on_done(futures[future], future.result())
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            while not all(future.done() for future in futures):
+                for process in list(running):
+                    process.kill()
+                time.sleep(0.02)
 
 
 def threads_each(jobs: int) -> int:
@@ -57,52 +59,51 @@ def threads_each(jobs: int) -> int:
     return max(1, min(cores // jobs, int(allowed) if allowed.isdecimal() else cores))
 
 
-class _Worker:
-    """One process."""
+def shortened(lines: list[str]) -> list[str]:
+    """The last lines of a traceback, none of them endless."""
+    return [line[:1000] for line in lines[-100:]]
 
-    def __init__(self, task: Task, folder: Path, threads: int) -> None:
-        self.task = task
-        self._folder = folder / f"{WRITING}{task.cell.key()}"
-        remove(self._folder)
-        self._folder.mkdir()
-        write_json(self._folder / TASK_FILE, task.model_dump(mode="json"))
-        environment = {
-            **os.environ,
-            **dict.fromkeys(THREAD_VARIABLES, str(threads)),
-            "PYTHONSAFEPATH": "1",  # a file named torch.py in the working folder is not torch
-        }
-        with (self._folder / ERROR_FILE).open("wb") as errors:
+
+def _run(task: Task, folder: Path, threads: int, running: set[subprocess.Popen[bytes]]) -> Result:
+    """Compute a task in a process, which is among those that are running meanwhile."""
+    place = folder / f"{WRITING}{task.cell.key()}"
+    environment = {
+        **os.environ,
+        **dict.fromkeys(THREAD_VARIABLES, str(threads)),
+        "PYTHONSAFEPATH": "1",  # a file named torch.py in the working folder is not torch
+    }
+    remove(place)
+    place.mkdir()
+    try:
+        write_json(place / TASK_FILE, task.model_dump(mode="json"))
+        with (place / ERROR_FILE).open("wb") as errors:
             # In a session of its own, so that Ctrl-C reaches us alone. It ends when its standard input is closed.
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "pren.experiments.worker", str(self._folder)],
+            process = subprocess.Popen(
+                [sys.executable, "-m", "pren.experiments.worker", str(place)],
                 env=environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 start_new_session=True,
             )
+        running.add(process)
+        process.wait()
+        running.remove(process)
+        with process:  # which closes its standard input
+            return _result(process.returncode, place)
+    finally:
+        remove(place)
 
-    def ended(self) -> bool:
-        return self._process.poll() is not None
 
-    def result(self) -> Result:
-        """What an ended process left or, if it was stopped on the way, what is known about that."""
-        code = self._process.returncode
-        if code == 0:
-            try:
-                return Result.model_validate_json(read_bytes(self._folder / RESULT_FILE, MOST_BYTES))
-            except (PrenError, ValidationError) as error:
-                return Result(error=f"The process left no result: {error}")
-        if code < 0:
-            return Result(error=f"The process was ended by {ended_by(code)}.")
-        said = (self._folder / ERROR_FILE).read_text(errors="replace").strip().splitlines()
-        return Result(error=f"The process ended with code {code}: {said[-1] if said else 'it said nothing'}")
-
-    def close(self) -> None:
-        """End the process if need be, and remove what it left."""
-        if not self.ended():
-            self._process.kill()
-            self._process.wait()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        remove(self._folder)
+def _result(code: int, place: Path) -> Result:
+    """What an ended process left or, if it was stopped on the way, what is known about that."""
+    if code == 0:
+        try:
+            return Result.model_validate_json(read_bytes(place / RESULT_FILE, MOST_BYTES))
+        except (PrenError, ValidationError) as error:
+            return Result(error=f"The process left no result: {error}")
+    if code < 0:
+        return Result(error=f"The process was ended by {ended_by(code)}.")
+    said = (place / ERROR_FILE).read_text(errors="replace").strip().splitlines()
+    last = said[-1] if said else "it said nothing"
+    return Result(error=f"The process ended with code {code}: {last}", traceback=shortened(said))

@@ -24,7 +24,7 @@ from pren.version import __version__
 
 MODEL_FILE = "model.safetensors"
 HEADER = "pren"
-FORMAT: Literal[2] = 2  # `pren.runs.migrate` brings older ones up to date
+FORMAT: Literal[2] = 2
 
 
 class _Facts(BaseModel):
@@ -105,8 +105,7 @@ def load_model(folder: str | Path) -> Method:
     tensors, header = read_model(path)
     if isinstance(header.get("format"), int) and header["format"] != FORMAT:
         raise PrenError(
-            f"{path} was written by another version of pren (format {header.get('format')}, this one reads {FORMAT}): "
-            "bring an older one up to date with 'pren migrate FOLDER --out NEW'; for a newer one, upgrade pren."
+            f"{path} was written by another version of pren (format {header['format']}, this one reads {FORMAT})."
         )
     try:
         if header.get("checksum") != _checksum(tensors, header):

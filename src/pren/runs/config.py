@@ -29,7 +29,7 @@ class RunConfig(BaseModel):
     """Data, method and parameters.
 
     Attributes:
-        format: How all this is written down; see `pren.runs.migrate`.
+        format: How all this is written down; see `pren.runs.manifest`.
         data: A registered name, or the path of a file or a folder.
         root: The folder of a data set that is not embedded.
         split: Which of its splits; None for its default.

@@ -44,7 +44,7 @@ from pren.runs.checkpoint import (
 )
 from pren.runs.config import MOST_BYTES, RunConfig, parse_config, yaml_mapping
 from pren.runs.lock import LOCK, Lock
-from pren.runs.manifest import MANIFEST, check_format, checksum_holds, verify, with_checksum, write_manifest
+from pren.runs.manifest import MANIFEST, checksum_holds, verify, with_checksum, write_manifest
 from pren.scoring import top_classes
 
 CONFIG_FILE = "config.yaml"
@@ -171,8 +171,6 @@ class RunFolder:
             raise PrenError(f"{path} is damaged or was changed: its checksum differs. Put back what was there.")
         mapping = yaml_mapping(content, path)
         if holds is None:
-            if "format" not in mapping and "data" in mapping:
-                check_format(1, path)
             raise PrenError(f"{path} is damaged: its checksum is missing. Put back what was there.")
         try:
             json.dumps(mapping, allow_nan=False)

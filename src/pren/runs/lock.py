@@ -2,6 +2,11 @@
 
 The system itself holds the lock (`flock`) and drops it when the process ends, however it ends, so the lock of a dead
 process is never in the way. The file says who holds it, for the message that others get.
+
+Why not filelock, which holds the same lock (4.2.10 was tried): it leaves the file behind, locks a named pipe, does not
+notice that the file was removed (`is_locked` stays true while another process takes it), and where there is no `flock`
+it raises (ENOLCK, EOPNOTSUPP) or falls back to a file that a dead process leaves in the way (ENOSYS). Versions 3 empty
+the file even for those who do not get the lock. It would replace 20 lines here and need as many around it.
 """
 
 from __future__ import annotations

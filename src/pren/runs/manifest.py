@@ -15,7 +15,7 @@ from pren.files import check_file, read_bytes, sha256, write_json
 from pren.version import __version__
 
 MANIFEST = "manifest.json"
-FORMAT: Literal[2] = 2  # of run folders and their files; `pren.runs.migrate` brings older ones up to date
+FORMAT: Literal[2] = 2  # of run folders and their files
 MOST_BYTES = 1 << 20
 CHECKSUM_LINE = re.compile(rb"# sha256 of all lines above: ([0-9a-f]{64})\n\Z")
 
@@ -95,15 +95,8 @@ def _compare(folder: Path, name: str, file: _File) -> str | None:
 
 def check_format(number: int, where: Path | str) -> None:
     """Refuse what another version of pren has written in another way."""
-    if number > FORMAT:
-        raise PrenError(
-            f"{where} was written by a newer version of pren (format {number}, this one reads {FORMAT}): upgrade pren."
-        )
-    if number < FORMAT:
-        raise PrenError(
-            f"{where} was written by an older version of pren (format {number}, this one reads {FORMAT}): bring the "
-            "folder up to date with 'pren migrate FOLDER --out NEW'."
-        )
+    if number != FORMAT:
+        raise PrenError(f"{where} was written by another version of pren (format {number}, this one reads {FORMAT}).")
 
 
 def with_checksum(text: bytes) -> bytes:
