@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pren.methods.storage import load_model
     from pren.predictor import Predictions, Predictor
     from pren.problem import Answers, ClassTable, Problem
+    from pren.signatures import register_encoder
     from pren.vision.backbones import list_backbones
     from pren.vision.photographs import freeze
     from pren.vision.registered import register_backbone
@@ -44,6 +45,7 @@ _HOMES = {
     "load": "pren.data",
     "load_model": "pren.methods.storage",
     "register_backbone": "pren.vision.registered",
+    "register_encoder": "pren.signatures",
 }
 
 __all__ = [
@@ -66,6 +68,7 @@ __all__ = [
     "load",
     "load_model",
     "register_backbone",
+    "register_encoder",
 ]
 
 

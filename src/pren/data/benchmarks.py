@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pren.data.partition import SeenTest, TrainOn
 from pren.data.xlsa17 import Choices, load_place
-from pren.data.xlsa17_files import Place, Signatures
+from pren.data.xlsa17_files import AttributeScale, Place
 from pren.errors import PrenError
 from pren.problem import Answers, Problem, Setting
 
@@ -42,7 +42,7 @@ def load_benchmark(
     setting: Setting = "zsl",
     features: str | Path | None = None,
     images: bool | str | Path | None = None,
-    signatures: Signatures = "normalised",
+    signatures: AttributeScale = "normalised",
     fold: int | None = None,
     train_on: TrainOn | None = None,
     seen_test: SeenTest | None = None,

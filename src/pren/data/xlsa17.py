@@ -23,9 +23,9 @@ from pren.data.partition import Indices, Lists, Partition, SeenTest, TrainOn, pa
 from pren.data.xlsa17_files import (
     ORDER_FILE,
     SPLITS_FILE,
+    AttributeScale,
     Content,
     Place,
-    Signatures,
     find_features,
     read_classes,
     read_features,
@@ -47,7 +47,7 @@ class Choices:
 
     features: str | Path | None = None
     images: bool | str | Path | None = None
-    signatures: Signatures = "normalised"
+    signatures: AttributeScale = "normalised"
     fold: int | None = None
     train_on: TrainOn | None = None
     seen_test: SeenTest | None = None
@@ -59,7 +59,7 @@ def load_xlsa17(
     setting: Setting = "zsl",
     features: str | Path | None = None,
     images: bool | str | Path | None = None,
-    signatures: Signatures = "normalised",
+    signatures: AttributeScale = "normalised",
     fold: int | None = None,
     train_on: TrainOn | None = None,
     seen_test: SeenTest | None = None,
@@ -98,7 +98,7 @@ def load_place(place: Place, setting: Setting, choices: Choices) -> tuple[Proble
     content = _content(place, choices, names)
     labels = content.labels
     try:
-        table, described = read_signatures(splits, choices.signatures, len(names))
+        signatures = read_signatures(splits, choices.signatures, names)
         lists = read_lists(splits, labels, names)
         if place.test_classes is not None:
             lists = _recut(lists, read_classes(place.folder / place.test_classes, names))
@@ -108,16 +108,17 @@ def load_place(place: Place, setting: Setting, choices: Choices) -> tuple[Proble
             log.warning(
                 "%s: %d classes have no images in any list and are left out.", place.name, len(names) - len(rows)
             )
+        signatures = signatures.take(rows)
         classes = ClassTable.build(
-            [names[row] for row in rows],
-            table[rows],
+            signatures.names,
+            signatures.values,
             np.isin(rows, part.seen),
             normalise=choices.signatures == "normalised",
         )
         source: dict[str, Any] = {
             "name": place.name,
             "split": place.split,
-            "signatures": described,
+            "signatures": signatures.record(),
             "files": {path.name: sha256(path) for path in (place.folder / SPLITS_FILE, content.file, *fold_files)},
             "fold": choices.fold,
             "train_on": part.train_on,
