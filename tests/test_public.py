@@ -28,6 +28,7 @@ NAMES = {
     "load",
     "load_model",
     "register_backbone",
+    "register_dataset",
     "register_encoder",
 }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pren.version import __version__
 
 if TYPE_CHECKING:
-    from pren.data import list_datasets, load
+    from pren.data import list_datasets, load, register_dataset
     from pren.errors import PrenError
     from pren.evaluation import evaluate
     from pren.methods.base import Method
@@ -45,6 +45,7 @@ _HOMES = {
     "load": "pren.data",
     "load_model": "pren.methods.storage",
     "register_backbone": "pren.vision.registered",
+    "register_dataset": "pren.data",
     "register_encoder": "pren.signatures",
 }
 
@@ -68,6 +69,7 @@ __all__ = [
     "load",
     "load_model",
     "register_backbone",
+    "register_dataset",
     "register_encoder",
 ]
 

@@ -158,8 +158,8 @@ class TestLoading:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"name": "mydata", "split": "val"}, "no root and no splits"),
-            ({"name": "mydata", "root": "."}, "no root and no splits"),
+            ({"name": "mydata", "split": "val"}, "mydata has no split 'val': it has none"),
+            ({"name": "mydata", "root": "."}, "mydata takes no root"),
             ({"name": "mydata", "fold": 1}, "mydata has no option 'fold': it has encoder"),
             ({"name": "./nowhere"}, r"There is no folder \./nowhere"),
             ({"name": "mydata/signatures.csv"}, r"signatures\.csv is neither a \.npz file nor a folder"),
