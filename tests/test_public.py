@@ -30,6 +30,7 @@ NAMES = {
     "register_backbone",
     "register_dataset",
     "register_encoder",
+    "register_method",
 }
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pren.methods.base import Method
     from pren.methods.eszsl import ESZSL
     from pren.methods.pren import PrEN
-    from pren.methods.registry import create, list_methods
+    from pren.methods.registry import create, list_methods, register_method
     from pren.methods.storage import load_model
     from pren.predictor import Predictions, Predictor
     from pren.problem import Answers, ClassTable, Problem
@@ -47,6 +47,7 @@ _HOMES = {
     "register_backbone": "pren.vision.registered",
     "register_dataset": "pren.data",
     "register_encoder": "pren.signatures",
+    "register_method": "pren.methods.registry",
 }
 
 __all__ = [
@@ -71,6 +72,7 @@ __all__ = [
     "register_backbone",
     "register_dataset",
     "register_encoder",
+    "register_method",
 ]
 
 
