@@ -187,7 +187,7 @@ class TestCheck:
             "error images/gren: class 'gren' has no row in signatures.csv. Did you mean 'green'?",
             "error unlabelled/out.png: it is a link that leads out of mydata",
             "error 'unlabelled/pipe\\x1b[31m.png': it is a pipe",
-            "error answers.csv, line 8: '../secret.png' leads out of unlabelled",
+            "error answers.csv, line 8: there is no image '../secret.png' in unlabelled",
             "error answers.csv, line 9: '0.png' has an answer in line 2 already",
             "error answers.csv, line 10: there is no image '9.png' in unlabelled",
             "error answers.csv, line 11: class 'voilet' has no row in signatures.csv. Did you mean 'violet'?",

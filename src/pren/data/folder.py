@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shlex
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import numpy as np
 
@@ -64,10 +63,6 @@ class OwnData:
         """The classes that have photographs."""
         return {name for _, name in self.train}
 
-    def labelled(self) -> ImageFiles:
-        """The labelled photographs, in the order of `train`."""
-        return ImageFiles(self.path / IMAGES, [file for file, _ in self.train])
-
 
 def load_folder(path: str | Path, setting: Setting = "zsl", encoder: str | None = None) -> tuple[Problem, Answers]:
     """Read a problem from a folder of photographs; none of them is decoded yet.
@@ -99,7 +94,7 @@ def load_folder(path: str | Path, setting: Setting = "zsl", encoder: str | None 
     order = stream(DATA_SEED, "pool order").permutation(len(content.pool))
     names = tuple(content.pool[place] for place in order)
     problem = Problem(
-        train=content.labelled(),
+        train=ImageFiles(content.path / IMAGES, [file for file, _ in content.train]),
         labels=np.array([row[name] for _, name in content.train], dtype=np.int64),
         pool=ImageFiles(content.path / POOL, names),
         classes=ClassTable.build(signatures.names, signatures.values, seen),
@@ -161,18 +156,14 @@ def _read_labelled(content: OwnData) -> set[str]:
         if rest:
             images.setdefault(folder, []).append(file)
         else:
-            message = "it is in no folder of a class, so it is left out."
-            findings.add(f"{IMAGES}/{file}", message, severity="warning")
+            findings.add(f"{IMAGES}/{file}", "it is in no class's folder, so it is left out.", severity="warning")
     top = content.path / IMAGES
-    entries = sorted(top.iterdir()) if top.is_dir() and _stays(top, content.path) else []
-    for entry in entries:
+    for entry in sorted(top.iterdir()) if _is_part(content, IMAGES) else ():
         if not entry.is_dir() or entry.is_symlink():  # links have been looked at above
             continue
         where, name = f"{IMAGES}/{entry.name}", normal(entry.name)
         if name in folders:
-            findings.add(
-                where, f"it is the same class as {quoted(folders[name])}, written otherwise: join the two folders."
-            )
+            findings.add(where, f"it is the same class as {quoted(folders[name])}: join the two folders.")
             continue
         folders[name] = where
         if entry.name not in images:
@@ -187,14 +178,18 @@ def _read_labelled(content: OwnData) -> set[str]:
     return set(folders)
 
 
+def _is_part(content: OwnData, part: str) -> bool:
+    """Whether a part of the folder is there, and in it."""
+    top = content.path / part
+    return top.is_dir() and top.resolve().is_relative_to(content.path.resolve())
+
+
 def _list(content: OwnData, part: str) -> list[str]:
     """The image files below a part of the folder, relative to it and sorted; what is none is noted."""
     top, findings, names = content.path / part, content.findings, []
-    if not top.is_dir():
-        findings.add(part, "this folder is missing." if not os.path.lexists(top) else "this is not a folder.")
-        return []
-    if not _stays(top, content.path):
-        findings.add(part, f"it is a link that leads out of {content.path}: copy what it stands for.")
+    if not _is_part(content, part):
+        what = f"a link that leads out of {content.path}: copy what it stands for" if top.is_dir() else "not a folder"
+        findings.add(part, f"this is {what}." if os.path.lexists(top) else "this folder is missing.")
         return []
     for path, is_image, fault in sorted(walk_images(top, content.path)):
         name = path.relative_to(top).as_posix()
@@ -203,8 +198,7 @@ def _list(content: OwnData, part: str) -> list[str]:
         elif is_image:
             names.append(name)
         elif path.is_dir():
-            message = "it is a link to a folder, which is not followed: copy what it stands for."
-            findings.add(f"{part}/{name}", message, severity="warning")
+            findings.add(f"{part}/{name}", "links to folders are not followed: copy it.", severity="warning")
         else:
             content.ignored[path.suffix.lower() or path.name] += 1
     return sorted(names)
@@ -224,17 +218,12 @@ def _read_answers(content: OwnData, setting: Setting) -> None:
             break
         file, name = row.cells[0], normal(row.cells[1])
         place = places.get(file, places.get(normal(file)))
-        fault = _path_fault(file)
-        if fault is None and place is None:
+        if place is None:
             off = file.removeprefix(f"{POOL}/")
             near = f" Leave {POOL}/ off." if off != file and off in places else findings.nearest(file, places)
-            fault = f"there is no image {quoted(file)} in {POOL}.{near}"
-        elif fault is None and place in first:
-            fault = f"{quoted(file)} has an answer in line {first[place]} already."
-        if fault is not None:
-            findings.add(ANSWERS, fault, row.line)
-        elif place is not None:
-            first[place] = row.line
+            findings.add(ANSWERS, f"there is no image {quoted(file)} in {POOL}.{near}", row.line)
+        elif first.setdefault(place, row.line) != row.line:
+            findings.add(ANSWERS, f"{quoted(file)} has an answer in line {first[place]} already.", row.line)
         if not name or classes is None:  # nobody knows
             continue
         if name not in classes.known:
@@ -243,28 +232,15 @@ def _read_answers(content: OwnData, setting: Setting) -> None:
                 findings.add(ANSWERS, f"class {quoted(name)} has no row in {classes.file}.{near}", row.line)
         elif setting == "zsl" and name in seen:
             barred.append(row)
-        elif fault is None and place is not None:
+        elif place is not None:
             content.answers[place] = name
     if barred:
         others = f" (lines like this: {len(barred)})" if len(barred) > 1 else ""
         message = (
-            f"{quoted(barred[0].cells[1])} is a seen class{others}, and in the setting 'zsl' the pool has none: such "
-            "answers do not count. Choose the setting 'gzsl', or take these images out of the pool."
+            f"{quoted(barred[0].cells[1])} is a seen class{others}: in the setting 'zsl' such answers do not count. "
+            "Choose 'gzsl', or take these images out of the pool."
         )
         findings.add(ANSWERS, message, barred[0].line, "warning")
-
-
-def _path_fault(file: str) -> str | None:
-    """What is wrong with a path in the pool, None if nothing is."""
-    if not file.strip():
-        return "there is no file name."
-    if "\\" in file or PurePosixPath(file).is_absolute() or re.match("[A-Za-z]:", file) or ".." in file.split("/"):
-        return f"{quoted(file)} leads out of {POOL}: give the path in that folder, with / between its parts."
-    return None
-
-
-def _stays(path: Path, within: Path) -> bool:
-    return path.resolve().is_relative_to(within.resolve())
 
 
 def _is_text(name: str) -> bool:

@@ -149,10 +149,9 @@ def split_classes(split: str) -> tuple[list[str], list[str]]:
 
 
 def _check(split: str, form: str, per_class: int, pool_per_class: int) -> None:
-    if split not in SPLITS:
-        raise PrenError(f"numbers has no split {split!r}: choose one of {', '.join(SPLITS)}.")
-    if form not in FORMS:
-        raise PrenError(f"numbers has no form {form!r}: choose one of {', '.join(FORMS)}.")
+    for what, choice, known in (("split", split, SPLITS), ("form", form, FORMS)):
+        if choice not in known:
+            raise PrenError(f"numbers has no {what} {choice!r}: choose one of {', '.join(known)}.")
     for what, count in (("per_class", per_class), ("pool_per_class", pool_per_class)):
         if count < 1:
             raise PrenError(f"{what} must be at least 1, not {count}.")

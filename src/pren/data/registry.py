@@ -14,7 +14,6 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from pren.data.arrays import load_arrays
 from pren.data.benchmarks import SPLITS as BENCHMARK_SPLITS
-from pren.data.benchmarks import load_benchmark
 from pren.data.folder import load_folder
 from pren.data.numbers import SPLITS, load_numbers
 from pren.data.xlsa17 import load_xlsa17
@@ -98,14 +97,9 @@ for _name, _summary in {
     "sun": "717 kinds of scenes (SUN Attributes): 645 seen, 72 unseen; features or images from --root.",
     "sun10": "The same with ten unseen classes (Jayaraman & Grauman): 707 seen; features or images from --root.",
     "awa2": "50 animals (Animals with Attributes 2): 40 seen, 10 unseen; features or images from --root.",
+    "xlsa17": "Any folder in the form of the xlsa17 benchmarks: att_splits.mat and a features file.",
 }.items():
-    register_dataset(_name, _summary, BENCHMARK_SPLITS[_name], **_FILES)(partial(load_benchmark, name=_name))
-register_dataset(
-    "xlsa17",
-    "Any folder in the form of the xlsa17 benchmarks: att_splits.mat and a features file.",
-    ("own",),
-    **_FILES,
-)(load_xlsa17)
+    register_dataset(_name, _summary, BENCHMARK_SPLITS.get(_name, ("own",)), **_FILES)(partial(load_xlsa17, name=_name))
 
 
 def list_datasets(pattern: str = "*") -> list[str]:

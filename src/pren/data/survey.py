@@ -122,7 +122,7 @@ def survey(name: str, root: str | Path | None = None) -> Survey:
         return found
     for split in dataset.splits:
         try:
-            place = find_benchmark(folder, name, split) if name in FOLDERS else Place(name, split, folder, folder)
+            place = find_benchmark(folder, name, split)
             found.splits.append(_split_counts(place))
         except PrenError as error:
             found.missing.append(str(error).removesuffix(f" {PUBLISHED}"))
