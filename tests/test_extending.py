@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
 
 from pren.data import DATASETS, load
@@ -18,9 +19,14 @@ from pren.experiments.comparison import Plan, compare
 from pren.experiments.sampling import Sampler
 from pren.methods.registry import METHODS, create
 from pren.methods.storage import load_model
+from pren.preparation import PREPARATIONS
+from pren.refinement import REFINEMENTS
 from pren.runs.config import RunConfig
 from pren.runs.train import train
+from pren.selection import SELECTIONS
 from pren.signatures import ENCODERS
+from pren.vision.backbones import create_backbone, list_backbones
+from pren.vision.registered import BACKBONES
 
 REPOSITORY = Path(__file__).parents[1]
 FILES = {"toml": "pyproject.toml", "python": "pren_example.py"}
@@ -33,8 +39,8 @@ def installed(tmp_path_factory):
     package, target = tmp_path_factory.mktemp("package"), tmp_path_factory.mktemp("site")
     page = (REPOSITORY / "docs" / "extending.md").read_text(encoding="utf-8")
     for language, file in FILES.items():
-        (content,) = re.findall(rf"^```{language}\n(.*?)^```\n", page, flags=re.DOTALL | re.MULTILINE)
-        (package / file).write_text(content, encoding="utf-8")
+        blocks = re.findall(rf"^```{language}\n(.*?)^```\n", page, flags=re.DOTALL | re.MULTILINE)
+        (package / file).write_text("\n".join(blocks), encoding="utf-8")
     alone = ["--no-deps", "--no-build-isolation", "--no-index", "--no-cache-dir", "--disable-pip-version-check"]
     pip = [sys.executable, "-m", "pip", "install", "-q", *alone, "--target", str(target), str(package)]
     result = subprocess.run(pip, capture_output=True, text=True, check=False)
@@ -78,7 +84,7 @@ class TestInstalled:
 @pytest.fixture
 def example(installed, monkeypatch):
     """The module in this process; what it registers goes away with the test."""
-    for registry in (DATASETS, ENCODERS, METHODS):
+    for registry in (BACKBONES, DATASETS, ENCODERS, METHODS, PREPARATIONS, REFINEMENTS, SELECTIONS):
         monkeypatch.setattr(registry, "_entries", dict(registry))
     monkeypatch.syspath_prepend(installed)
     yield import_module("pren_example")
@@ -124,3 +130,30 @@ def test_its_space_is_one_of_its_parameters(example):
     method = METHODS[METHOD].method
     sampler = Sampler(method.space, 0, create(METHOD).get_params())
     assert sampler.propose() == {key: create(METHOD).get_params()[key] for key in method.space}
+
+
+def test_a_preparation_and_a_refinement_go_with_every_method(example, tmp_path):
+    problem, _ = load("blobs")
+    for name in (METHOD, "eszsl"):
+        method = create(name, features="root", refinement="centred").fit(problem)
+        np.testing.assert_allclose(method.pool_scores(problem.pool).mean(axis=0), 0, atol=1e-12)
+        method.save(tmp_path / name)
+        again = load_model(tmp_path / name)
+        np.testing.assert_array_equal(again.scores(problem.pool), method.scores(problem.pool))
+        assert not np.allclose(method.scores(problem.pool), create(name).fit(problem).scores(problem.pool))
+
+
+def test_a_selection_rule_is_used_by_pren(example):
+    problem, _ = load("blobs")
+    method = create("pren", heads=2, rounds=1, dim=4, hidden=(8,), initial_batches=1, batches=1, selection="everybody")
+    rounds = list(method.fit_rounds(problem))
+    assert sorted(rounds[-1].pseudo.images) == list(range(len(problem.pool)))
+
+
+def test_a_backbone_makes_features_of_images(example):
+    assert list_backbones("thumb*") == ["thumbnail"]
+    network, width = create_backbone("thumbnail", (3, 64, 64), 0)
+    images = torch.zeros(2, 3, 64, 64)
+    images[:, :, :16, :16] = 1
+    assert network(images).shape == (2, width) == (2, 48)
+    assert network(images)[0].nonzero().flatten().tolist() == [0, 16, 32]
