@@ -28,7 +28,8 @@ ALLOWED: dict[str, set[str]] = {
     "preparation": {"inputs", "problem", "registry"},
     "refinement": {"problem", "registry"},
     "vision": {"errors", "files", "seeds", "registry", "inputs", "problem", "engine"},
-    "data": {"children", "errors", "files", "seeds", "registry", "inputs", "problem", "vision"},
+    "signatures": {"errors", "registry", "inputs"},
+    "data": {"children", "errors", "files", "seeds", "registry", "inputs", "problem", "vision", "signatures"},
     "evaluation": {"errors", "inputs", "problem", "scoring"},
 }
 ALLOWED["methods"] = set(ALLOWED) - {"data", "evaluation"}

@@ -1,61 +1,159 @@
-"""The example in docs/extending.md is a method like any other."""
+"""The package in docs/extending.md can be installed, and what it brings is like any of ours."""
 
+import json
+import os
 import re
+import subprocess
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
 
-from pren.data import load
+from pren.data import DATASETS, load
 from pren.evaluation import evaluate
 from pren.experiments.comparison import Plan, compare
 from pren.experiments.sampling import Sampler
 from pren.methods.registry import METHODS, create
 from pren.methods.storage import load_model
+from pren.preparation import PREPARATIONS
+from pren.refinement import REFINEMENTS
 from pren.runs.config import RunConfig
 from pren.runs.train import train
+from pren.selection import SELECTIONS
+from pren.signatures import ENCODERS
+from pren.vision.backbones import create_backbone, list_backbones
+from pren.vision.registered import BACKBONES
 
-PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
+REPOSITORY = Path(__file__).parents[1]
+FILES = {"toml": "pyproject.toml", "python": "pren_example.py"}
+METHOD = "ridge-angle"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The folder that the page's package is installed to."""
+    package, target = tmp_path_factory.mktemp("package"), tmp_path_factory.mktemp("site")
+    page = (REPOSITORY / "docs" / "extending.md").read_text(encoding="utf-8")
+    for language, file in FILES.items():
+        blocks = re.findall(rf"^```{language}\n(.*?)^```\n", page, flags=re.DOTALL | re.MULTILINE)
+        (package / file).write_text("\n".join(blocks), encoding="utf-8")
+    alone = ["--no-deps", "--no-build-isolation", "--no-index", "--no-cache-dir", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "install", "-q", *alone, "--target", str(target), str(package)]
+    result = subprocess.run(pip, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return target
 
 
 @pytest.fixture
-def name():
-    """Run the page's code; what it registers goes away with the test."""
-    known = dict(METHODS)
-    (example,) = re.findall(
-        r"^```python\n(.*?)^```\n", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
-    )
-    exec(compile(example, PAGE.name, "exec"), {"__name__": "extending"})
-    (new,) = set(METHODS) - set(known)
-    yield new
-    del METHODS[new]
+def pren(installed, tmp_path):
+    """Run ``pren`` in a process of its own, beside the installed package."""
+    path = os.pathsep.join(filter(None, [str(installed), str(REPOSITORY / "src"), os.environ.get("PYTHONPATH")]))
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "pren.cli", *arguments]
+        environment = {**os.environ, "PYTHONPATH": path}
+        result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    return run
+
+
+class TestInstalled:
+    def test_it_is_listed(self, pren):
+        listed = json.loads(pren("list", "datasets", "bl*", "--json"))
+        assert listed == [
+            {"name": "blobs", "summary": "Points around the signatures of ten classes, two of them unseen."}
+        ]
+
+    def test_it_is_fitted_and_loaded_again(self, pren, tmp_path):
+        pren("fit", "blobs", "--option", "spread=0.2", "--method", METHOD, "--set", "reg=2", "--out", "run")
+        config = yaml.safe_load((tmp_path / "run/config.yaml").read_text())
+        assert (config["data"], config["options"], config["params"]["reg"]) == ("blobs", {"spread": 0.2}, 2.0)
+        assert json.loads(pren("evaluate", "run", "--json"))["top1"] > 0.9
+
+    def test_the_workers_of_compare_know_it(self, pren):
+        (row,) = json.loads(pren("compare", "blobs", "--methods", METHOD, "--json"))["rows"]
+        assert (row["data"], row["method"], row["runs"], row["failed"]) == ("blobs", "Ridge", 1, 0)
+
+
+@pytest.fixture
+def example(installed, monkeypatch):
+    """The module in this process; what it registers goes away with the test."""
+    for registry in (BACKBONES, DATASETS, ENCODERS, METHODS, PREPARATIONS, REFINEMENTS, SELECTIONS):
+        monkeypatch.setattr(registry, "_entries", dict(registry))
+    monkeypatch.syspath_prepend(installed)
+    yield import_module("pren_example")
+    del sys.modules["pren_example"]
+
+
+@pytest.mark.parametrize(("setting", "chance"), [("zsl", 0.5), ("gzsl", 0.1)])
+def test_the_data_can_be_recognised(example, setting, chance):
+    problem, answers = load("blobs", setting=setting)
+    assert evaluate(create("eszsl").fit(problem).scores(problem.pool), answers, problem.classes, setting).top1 > chance
+
+
+def test_the_encoder_counts_words(example):
+    table = ENCODERS["words"](["a horse a horse", "A horse", "seal"])
+    assert table.shape == (3, 64)
+    assert np.array_equal(table[0], 2 * table[1])
+    assert not (table[1] * table[2]).any()
 
 
 @pytest.mark.parametrize(("setting", "chance"), [("zsl", 0.05), ("gzsl", 0.01)])
-def test_it_learns_and_can_be_kept(name, setting, chance, tmp_path):
+def test_the_method_learns_and_can_be_kept(example, setting, chance, tmp_path):
     problem, answers = load("numbers-features", setting=setting)
-    method = create(name).fit(problem)
+    method = create(METHOD).fit(problem)
     scores = method.scores(problem.pool)
     assert evaluate(scores, answers, problem.classes, setting).top1 > 2 * chance
     method.save(tmp_path)
     np.testing.assert_array_equal(load_model(tmp_path).scores(problem.pool), scores)
 
 
-def test_it_can_be_tuned_compared_and_run(name, here, tmp_path, arrays):
+def test_it_can_be_tuned_compared_and_run(example, here, tmp_path):
     from pren.experiments.tuning import tune
 
-    np.savez(tmp_path / "data.npz", **arrays("features", "gzsl"))
-    config = RunConfig(data=str(tmp_path / "data.npz"), setting="gzsl", method=name)
+    config = RunConfig(data="blobs", setting="gzsl", method=METHOD)
     tuned = tune(config, tmp_path / "tuned", trials=3)
     written = yaml.safe_load((tmp_path / "tuned" / "config.yaml").read_text())
     assert written["params"] == tuned.config.params
-    rows = compare(Plan([config], [name, "eszsl"]), tmp_path / "out")
+    rows = compare(Plan([config], [METHOD, "eszsl"]), tmp_path / "out")
     assert [row.failed for row in rows] == [0, 0]
     assert train(tuned.config, tmp_path / "run").metrics()["setting"] == "gzsl"
 
 
-def test_its_space_is_one_of_its_parameters(name):
-    method = METHODS[name].method
-    sampler = Sampler(method.space, 0, create(name).get_params())
-    assert sampler.propose() == {key: create(name).get_params()[key] for key in method.space}
+def test_its_space_is_one_of_its_parameters(example):
+    method = METHODS[METHOD].method
+    sampler = Sampler(method.space, 0, create(METHOD).get_params())
+    assert sampler.propose() == {key: create(METHOD).get_params()[key] for key in method.space}
+
+
+def test_a_preparation_and_a_refinement_go_with_every_method(example, tmp_path):
+    problem, _ = load("blobs")
+    for name in (METHOD, "eszsl"):
+        method = create(name, features="root", refinement="centred").fit(problem)
+        np.testing.assert_allclose(method.pool_scores(problem.pool).mean(axis=0), 0, atol=1e-12)
+        method.save(tmp_path / name)
+        again = load_model(tmp_path / name)
+        np.testing.assert_array_equal(again.scores(problem.pool), method.scores(problem.pool))
+        assert not np.allclose(method.scores(problem.pool), create(name).fit(problem).scores(problem.pool))
+
+
+def test_a_selection_rule_is_used_by_pren(example):
+    problem, _ = load("blobs")
+    method = create("pren", heads=2, rounds=1, dim=4, hidden=(8,), initial_batches=1, batches=1, selection="everybody")
+    rounds = list(method.fit_rounds(problem))
+    assert sorted(rounds[-1].pseudo.images) == list(range(len(problem.pool)))
+
+
+def test_a_backbone_makes_features_of_images(example):
+    assert list_backbones("thumb*") == ["thumbnail"]
+    network, width = create_backbone("thumbnail", (3, 64, 64), 0)
+    images = torch.zeros(2, 3, 64, 64)
+    images[:, :, :16, :16] = 1
+    assert network(images).shape == (2, width) == (2, 48)
+    assert network(images)[0].nonzero().flatten().tolist() == [0, 16, 32]

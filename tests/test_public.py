@@ -28,6 +28,9 @@ NAMES = {
     "load",
     "load_model",
     "register_backbone",
+    "register_dataset",
+    "register_encoder",
+    "register_method",
 }
 
 

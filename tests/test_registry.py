@@ -41,6 +41,17 @@ def test_an_unknown_name_is_answered_with_the_nearest(fruit):
         fruit["aple"]
 
 
+def test_nothing_to_offer():
+    with pytest.raises(PrenError, match=r"There is no fruit 'fig'\. None is installed\."):
+        Registry("fruit")["fig"]
+
+
+def test_a_default_for_an_unknown_name(fruit):
+    assert fruit.get("apple") == "A"
+    assert fruit.get("fig") is None
+    assert fruit.get("fig", "F") == "F"
+
+
 def test_a_decorator_registers_and_returns_what_it_decorates(fruit):
     @fruit.register("fig")
     def fig():

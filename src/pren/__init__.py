@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 from pren.version import __version__
 
 if TYPE_CHECKING:
-    from pren.data import list_datasets, load
+    from pren.data import list_datasets, load, register_dataset
     from pren.errors import PrenError
     from pren.evaluation import evaluate
     from pren.methods.base import Method
     from pren.methods.eszsl import ESZSL
     from pren.methods.pren import PrEN
-    from pren.methods.registry import create, list_methods
+    from pren.methods.registry import create, list_methods, register_method
     from pren.methods.storage import load_model
     from pren.predictor import Predictions, Predictor
     from pren.problem import Answers, ClassTable, Problem
+    from pren.signatures import register_encoder
     from pren.vision.backbones import list_backbones
     from pren.vision.photographs import freeze
     from pren.vision.registered import register_backbone
@@ -44,6 +45,9 @@ _HOMES = {
     "load": "pren.data",
     "load_model": "pren.methods.storage",
     "register_backbone": "pren.vision.registered",
+    "register_dataset": "pren.data",
+    "register_encoder": "pren.signatures",
+    "register_method": "pren.methods.registry",
 }
 
 __all__ = [
@@ -66,6 +70,9 @@ __all__ = [
     "load",
     "load_model",
     "register_backbone",
+    "register_dataset",
+    "register_encoder",
+    "register_method",
 ]
 
 

@@ -212,7 +212,7 @@ class Problem:
         indices = label_indices(labels, names)
         seen = np.zeros(len(names), dtype=bool)
         seen[indices] = True
-        record = {"name": "arrays", "signatures": "array", **(source or {})}
+        record = {"name": "arrays", "signatures": {"kind": "array"}, **(source or {})}
         return cls(
             train=as_inputs(features, "features"),
             labels=indices,

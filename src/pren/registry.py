@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pren.errors import PrenError, suggest
 
@@ -55,8 +55,14 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
     def __getitem__(self, name: str) -> Entry:
         load_plugins()
         if name not in self._entries:
-            raise PrenError(f"There is no {self._kind} {name!r}. {suggest(name, self._entries)}")
+            hint = suggest(name, self._entries) if self._entries else "None is installed."
+            raise PrenError(f"There is no {self._kind} {name!r}. {hint}")
         return self._entries[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The entry of a name, or else the default; a mapping's own would expect a KeyError."""
+        load_plugins()
+        return self._entries.get(name, default)
 
     def __contains__(self, name: object) -> bool:
         load_plugins()

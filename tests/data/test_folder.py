@@ -18,6 +18,7 @@ from pren.data.findings import Finding, Findings
 from pren.data.folder import read_folder
 from pren.errors import PrenError
 from pren.problem import UNKNOWN
+from pren.signatures import ENCODERS, register_encoder
 
 SIGNATURES = "class,striped,hooves,swims\nhorse,0,1,0\ntiger,1,0,0.5\nzebra,1,1,0\nseal,0,0,1\n"
 
@@ -157,9 +158,9 @@ class TestLoading:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"name": "mydata", "split": "val"}, "no root and no splits"),
-            ({"name": "mydata", "root": "."}, "no root and no splits"),
-            ({"name": "mydata", "fold": 1}, "mydata has no option 'fold': it has none"),
+            ({"name": "mydata", "split": "val"}, "mydata has no split 'val': it has none"),
+            ({"name": "mydata", "root": "."}, "mydata takes no root"),
+            ({"name": "mydata", "fold": 1}, "mydata has no option 'fold': it has encoder"),
             ({"name": "./nowhere"}, r"There is no folder \./nowhere"),
             ({"name": "mydata/signatures.csv"}, r"signatures\.csv is neither a \.npz file nor a folder"),
             ({"name": "nowhere"}, "no data set 'nowhere'.* or of a folder of photographs"),
@@ -251,9 +252,7 @@ class TestSignatures:
 
     def test_missing(self, folder):
         (folder / "signatures.csv").unlink()
-        assert "it holds one row for every class" in the_one(folder)[3]
-        (folder / "descriptions.csv").write_text("class,description\n")
-        assert "descriptions.csv cannot take its place yet" in the_one(folder)[3]
+        assert "it has a row for every class, seen and unseen" in the_one(folder)[3]
 
     @pytest.mark.timeout(20)
     @pytest.mark.parametrize("name", ["signatures.csv", "answers.csv"])
@@ -284,6 +283,86 @@ class TestSignatures:
         assert sum("it has more errors than are listed here: mend these first." in message for *_, message in said) == 1
 
 
+DESCRIPTIONS = "class,description\nhorse,runs on hooves\ntiger,runs striped\nzebra,striped hooves\nseal,it swims\n"
+
+
+class TestDescriptions:
+    @pytest.fixture
+    def folder(self, folder):
+        (folder / "signatures.csv").rename(folder / "numbers.txt")
+        (folder / "descriptions.csv").write_text(DESCRIPTIONS)
+        return folder
+
+    @pytest.fixture(autouse=True)
+    def words(self, monkeypatch):
+        """Counts some words."""
+        monkeypatch.setattr(ENCODERS, "_entries", {})
+        known = ("runs", "striped", "hooves", "swims")
+        register_encoder("words")(lambda texts: [[text.split().count(word) for word in known] for text in texts])
+
+    def test_an_encoder_makes_signatures_of_words(self, folder):
+        problem, answers = load(folder, encoder="words")
+        expected = np.array([[1, 0, 1, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]])
+        assert problem.classes.names == ("horse", "tiger", "zebra", "seal")
+        np.testing.assert_allclose(
+            problem.classes.signatures, expected / np.linalg.norm(expected, axis=1, keepdims=True)
+        )
+        assert set(problem.source["files"]) == {"descriptions.csv"}
+        assert problem.source["signatures"].items() >= {
+            "kind": "text", "encoder": "words", "file": "descriptions.csv", "width": 4,
+        }.items()  # fmt: skip
+        assert (answers.labels != UNKNOWN).sum() == 2
+
+    def test_without_an_encoder_it_says_which_there_are(self, folder, monkeypatch):
+        message = r"a text encoder: name one with --option encoder=NAME \(installed: {}\), or give signatures\.csv"
+        with pytest.raises(PrenError, match=message.format("words")):
+            load_folder(folder)
+        severity, file, _, said = the_one(folder)
+        assert (severity, file) == ("warning", "descriptions.csv")
+        assert "installed: words" in said
+        monkeypatch.setattr(ENCODERS, "_entries", {})
+        with pytest.raises(PrenError, match=message.format("none")):
+            load_folder(folder)
+        with pytest.raises(PrenError, match="There is no text encoder 'words'"):
+            load_folder(folder, encoder="words")
+
+    def test_with_both_files_an_encoder_decides(self, folder):
+        (folder / "numbers.txt").rename(folder / "signatures.csv")
+        assert load_folder(folder)[0].source["signatures"]["kind"] == "attributes"
+        assert load_folder(folder, encoder="words")[0].source["signatures"]["kind"] == "text"
+        (folder / "descriptions.csv").unlink()
+        with pytest.raises(PrenError, match=r"descriptions\.csv: it is missing"):
+            load_folder(folder, encoder="words")
+
+    @pytest.mark.parametrize(
+        ("row", "message"),
+        [
+            ("otter, ", "class 'otter' has no description."),
+            ("otter", "it has 1 field, but the header (line 1) has 2."),
+            ("horse,again", "class 'horse' stands in line 2 already"),
+            ("sea/otter,swims", "class 'sea/otter' cannot be the name of a folder"),
+        ],
+    )
+    def test_rows(self, folder, row, message):
+        (folder / "descriptions.csv").write_text(f"{DESCRIPTIONS}{row}\n")
+        severity, file, line, said = found(folder)[0]
+        assert (severity, file, line) == ("error", "descriptions.csv", 6)
+        assert message in said
+        with pytest.raises(PrenError, match=r"descriptions\.csv, line 6: "):
+            load_folder(folder, encoder="words")
+
+    def test_the_header(self, folder):
+        (folder / "descriptions.csv").write_text("class,numbers\nhorse,1\n")
+        assert found(folder)[0] == ("error", "descriptions.csv", 1, "the first line must be class,description.")
+
+    def test_a_class_without_a_row_and_classes_with_the_same_words(self, folder):
+        (folder / "descriptions.csv").write_text(DESCRIPTIONS.replace("horse,", "pony,") + "walrus,it swims\n")
+        assert [(s, f, m) for s, f, _, m in found(folder) if "encoder" not in m] == [
+            ("error", "images/horse", "class 'horse' has no row in descriptions.csv. Add one."),
+            ("warning", "descriptions.csv", "'walrus' has the signature of 'seal': the two cannot be told apart."),
+        ]
+
+
 class TestImages:
     def test_a_class_folder_without_a_signature(self, folder):
         (folder / "images/horse").rename(folder / "images/hrose")
@@ -310,7 +389,7 @@ class TestImages:
         photograph(folder / "images/\xe9lan/1.png", (1, 2, 3))
         photograph(folder / "images/e\u0301lan/1.png", (1, 2, 4))
         (folder / "signatures.csv").write_text(SIGNATURES + "\xe9lan,1,1,1\n", encoding="utf-8")
-        assert "written otherwise: join the two folders" in the_one(folder)[3]
+        assert ": join the two folders" in the_one(folder)[3]
 
     def test_an_image_in_no_class_folder(self, folder):
         photograph(folder / "images/lost.png", (1, 2, 3))
@@ -440,12 +519,12 @@ class TestAnswers:
             ("zebra-9.png,zebra", "there is no image 'zebra-9.png' in unlabelled. Did you mean 'zebra-"),
             ("unlabelled/zebra-5.png,zebra", "Leave unlabelled/ off."),
             ("zebra-1.png,seal", "'zebra-1.png' has an answer in line 2 already."),
-            ("/etc/passwd,zebra", "'/etc/passwd' leads out of unlabelled"),
-            ("../unlabelled/zebra-5.png,zebra", "leads out of unlabelled"),
-            ("more/../zebra-5.png,zebra", "leads out of unlabelled"),
-            ("more\\seal-2.png,seal", "leads out of unlabelled"),
-            ("C:/zebra-5.png,zebra", "leads out of unlabelled"),
-            (",zebra", "there is no file name."),
+            ("/etc/passwd,zebra", "there is no image '/etc/passwd' in unlabelled"),
+            ("../unlabelled/zebra-5.png,zebra", "there is no image"),
+            ("more/../zebra-5.png,zebra", "there is no image"),
+            ("more\\seal-2.png,seal", "there is no image"),
+            ("C:/zebra-5.png,zebra", "there is no image"),
+            (",zebra", "there is no image '' in unlabelled."),
             ("zebra-5.png,zbera", "class 'zbera' has no row in signatures.csv. Did you mean 'zebra'?"),
             ("zebra-5.png", "it has 1 field, but the header (line 1) has 2."),
             ('zebra-5.png,"zebra', "a quotation mark is opened and never closed"),

@@ -5,10 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pren.data import DATASETS, Dataset, list_datasets, load, load_numbers, recommended_params
+from pren.data import DATASETS, find_dataset, list_datasets, load, load_numbers, register_dataset, survey
 from pren.errors import PrenError
 
 FEW = {"per_class": 1, "pool_per_class": 1}
+
+
+@pytest.fixture(autouse=True)
+def forget(monkeypatch):
+    """What a test registers goes away with it."""
+    monkeypatch.setattr(DATASETS, "_entries", dict(DATASETS))
 
 
 def test_loads_the_first_split_by_default_and_passes_options_on():
@@ -41,8 +47,8 @@ def test_loads_npz_files_by_path(kind, tmp_path):
         ({"name": "numbers", "root": "/data"}, "numbers takes no root"),
         ({"name": "numbers", "from": "features"}, "no option 'from': it has form, shift, per_class, pool_per_class"),
         ({"name": "x.npz"}, r"no file x\.npz"),
-        ({"name": "x.npz", "split": "val"}, "no root and no splits"),
-        ({"name": "x.npz", "root": "/data"}, "no root and no splits"),
+        ({"name": "x.npz", "split": "val"}, r"x\.npz has no split 'val': it has none"),
+        ({"name": "x.npz", "root": "/data"}, r"x\.npz takes no root"),
         ({"name": "x.npz", "form": "features"}, "no option 'form': it has backbone"),
     ],
 )
@@ -54,11 +60,11 @@ def test_mistakes_are_explained(arguments, message):
 def test_data_sets_that_need_a_root_get_it(monkeypatch, tmp_path):
     calls = []
 
+    @register_dataset("birds", "Birds.", ("ps", "ss"), needs_root=True)
     def loader(root, split, setting):
         calls.append((root, split, setting))
         return load_numbers(**FEW)
 
-    monkeypatch.setitem(DATASETS, "birds", Dataset("birds", "Birds.", loader, ("ps", "ss"), needs_root=True))
     monkeypatch.delenv("PREN_DATA", raising=False)
     with pytest.raises(PrenError, match=r"birds is read from a folder: give it as root .*PREN_DATA"):
         load("birds")
@@ -69,6 +75,25 @@ def test_data_sets_that_need_a_root_get_it(monkeypatch, tmp_path):
     load("birds", root=tmp_path)
     assert calls[1:] == [(Path("elsewhere"), "ps", "zsl"), (tmp_path, "ps", "zsl")]
     load("numbers", **FEW)  # which has no use for it
+    assert survey("birds").root == "elsewhere"
+    assert survey("birds").missing == []
+
+
+def test_a_data_set_of_somebody_else_s():
+    @register_dataset("shapes", "Shapes.", params={"dim": 2})
+    def load_shapes(setting, corners: int = 4):
+        problem, _ = load_numbers(setting=setting, **FEW)
+        problem.source["corners"] = corners
+        return problem, None
+
+    problem, answers = load("shapes", setting="gzsl", corners="3")
+    assert (problem.setting, problem.source["corners"], answers) == ("gzsl", 3, None)
+    assert find_dataset("shapes").params == {"dim": 2}
+    assert [(found.split, found.seen) for found in survey("shapes").splits] == [("own", 80)]
+    with pytest.raises(PrenError, match="shapes has no split 'val': it has none"):
+        load("shapes", split="val")
+    with pytest.raises(PrenError, match="There is a data set 'shapes' already"):
+        register_dataset("shapes", "Others.")(load_numbers)
 
 
 def test_options_are_brought_to_the_types_that_the_loader_declares():
@@ -83,8 +108,8 @@ def test_options_of_the_wrong_type_are_explained(options):
         load("numbers", **options)
 
 
-def test_list_takes_patterns(monkeypatch):
-    monkeypatch.setitem(DATASETS, "birds", DATASETS["numbers"])
+def test_list_takes_patterns():
+    register_dataset("birds", "Birds.")(load_numbers)
     assert list_datasets() == sorted(DATASETS)
     assert list_datasets("bird*") == ["birds"]
     assert list_datasets("y*") == []
@@ -95,8 +120,8 @@ def test_every_data_set_is_registered_under_its_name():
         assert dataset.name == name
         assert dataset.summary
         assert dataset.splits
-    assert recommended_params("numbers") == {"dim": 10, "hidden": (128, 128)}
-    assert recommended_params("my.npz") == {}
+    assert find_dataset("numbers").params == {"dim": 10, "hidden": (128, 128)}
+    assert find_dataset("my.npz").params == {}
 
 
 def test_what_makes_a_data_set_cannot_be_changed():

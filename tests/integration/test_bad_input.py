@@ -83,7 +83,7 @@ WRONG = {
     ),
     "an array that nobody knows": (
         lambda a: {"feature": a["features"]},
-        ["unknown array 'feature'", "did you mean 'features'"],
+        ["unknown array 'feature'", "Did you mean features"],
     ),
     "no pool": (lambda a: {"pool": None}, ["lacks pool"]),
     "no signatures and no labels": (lambda a: {"labels": None, "signatures": None}, ["lacks labels, signatures"]),

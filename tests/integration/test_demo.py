@@ -18,7 +18,7 @@ def smaller(monkeypatch):
     """The demo's settings, cut down until it takes a second or two."""
     monkeypatch.setattr(demo, "QUICK", {"rounds": 1})
     quick = {"dim": 4, "heads": 2, "hidden": [8], "initial_batches": 1, "batches": 1, "batch_size": 4}
-    monkeypatch.setitem(DATASETS, "numbers", replace(DATASETS["numbers"], params=quick))
+    monkeypatch.setitem(DATASETS._entries, "numbers", replace(DATASETS["numbers"], params=quick))
 
 
 def test_for_machines(good):

@@ -1,6 +1,7 @@
 """A folder of one's own photographs on the command line: check, fit, show, evaluate, predict."""
 
 import csv
+import hashlib
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import yaml
 from PIL import Image
 
 from pren.runs.train import train
+from pren.signatures import ENCODERS
 
 QUICK = (
     "--set=backbone=small-cnn",
@@ -69,6 +71,36 @@ class TestFit:
         ):
             assert (file, name) == (same_file, same_name)
             assert float(score) == pytest.approx(float(same_score), abs=1e-5)
+
+    def test_words_and_a_text_encoder(self, good, bad, mydata, monkeypatch):
+        """Somebody's encoder: the words of a text, hashed into 16 columns."""
+
+        def hashed(texts):
+            table = np.zeros((len(texts), 16))
+            for row, text in zip(table, texts, strict=True):
+                for word in text.split():
+                    row[hashlib.sha256(word.encode()).digest()[0] % 16] += 1
+            return table
+
+        (_, *colours), *classes = table(mydata / "signatures.csv")
+        rows = [
+            f"{name},{' '.join(c for c, n in zip(colours, row, strict=True) if int(n))}\n" for name, *row in classes
+        ]
+        (mydata / "descriptions.csv").write_text("class,description\n" + "".join(rows))
+        (mydata / "signatures.csv").unlink()
+        assert "(installed: none), or give signatures.csv" in bad("fit", "mydata", *QUICK, "--out", "run")
+        assert not Path("run").exists()
+        monkeypatch.setattr(ENCODERS, "_entries", {"hashed": hashed})
+        assert "finished" in good("fit", "mydata", *QUICK, "--option", "encoder=hashed", "--out", "run").out
+        config = yaml.safe_load(Path("run/config.yaml").read_text())
+        assert config["options"] == {"encoder": "hashed"}
+        recorded = config["record"]["source"]["signatures"]
+        assert (recorded["kind"], recorded["encoder"], recorded["width"]) == ("text", "hashed", 16)
+        assert json.loads(good("evaluate", "run", "--json").out)["images"] == 6
+
+        monkeypatch.setattr(ENCODERS, "_entries", {})  # a model carries its signatures, so it needs no encoder
+        good("predict", "run", "mydata/unlabelled", "--out", "labels.csv", "--top", "1")
+        assert [row[:2] for row in table("labels.csv")[1:]] == [row[:2] for row in table("run/predictions.csv")[1:]]
 
     def test_answers_have_no_part_in_what_is_learned(self, good, bad, mydata):
         good("fit", "mydata", *QUICK, "--out", "with")
@@ -155,7 +187,7 @@ class TestCheck:
             "error images/gren: class 'gren' has no row in signatures.csv. Did you mean 'green'?",
             "error unlabelled/out.png: it is a link that leads out of mydata",
             "error 'unlabelled/pipe\\x1b[31m.png': it is a pipe",
-            "error answers.csv, line 8: '../secret.png' leads out of unlabelled",
+            "error answers.csv, line 8: there is no image '../secret.png' in unlabelled",
             "error answers.csv, line 9: '0.png' has an answer in line 2 already",
             "error answers.csv, line 10: there is no image '9.png' in unlabelled",
             "error answers.csv, line 11: class 'voilet' has no row in signatures.csv. Did you mean 'violet'?",

@@ -176,11 +176,11 @@ class TestOptions:
 
 class TestYaml:
     @pytest.mark.parametrize(
-        "data", ["numbers", "a b.npz", "ä/日本.npz", "null", "1.5", "[x]", "a: b # c.npz", "'\"", "x\ny.npz", "!!int 3"]
+        "text", ["numbers", "a b", "ä/日本", "null", "1.5", "[x]", "a: b # c", "'\"", "x\ny", "!!int 3"]
     )
-    def test_a_configuration_survives_being_written(self, tmp_path, data):
-        config = RunConfig(data=data, method="pren", setting="gzsl", params={"hidden": (3, 4), "completion": "null"})
-        config = config.resolved()
+    def test_a_configuration_survives_being_written(self, tmp_path, text):
+        params = {"hidden": (3, 4), "completion": "null"}
+        config = RunConfig(data=f"{text}.npz", root=text, method="pren", setting="gzsl", params=params).resolved()
         path = tmp_path / "config.yaml"
         path.write_text(config.to_yaml(), encoding="utf-8")
         again = parse_config(read_yaml(path), "here")

@@ -98,13 +98,13 @@ def _show(rows: list[Row], setting: Setting) -> None:
 
 def _data(name: str, chosen: DataChoice) -> RunConfig:
     """The configuration of one data set: of what was given, that which it can take."""
-    from pren.data import DATASETS, file_options
+    from pren.data import find_dataset
 
-    known = DATASETS.get(name)
+    known = find_dataset(name)
     own = chosen.options()
-    if "features" not in file_options(name):
+    if "features" not in known.file_options:
         own.pop("features", None)
-    root = chosen.root if known is not None and known.needs_root else None
+    root = chosen.root if known.needs_root else None
     return options.build_config(None, {**chosen.settings(), "data": name, "root": root}, {}, None, own)
 
 

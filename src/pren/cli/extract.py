@@ -83,7 +83,7 @@ def _show(report: dict[str, Any]) -> None:
 def _files(data: str, root: str | None, data_options: dict[str, Any]) -> list[ImageFiles]:
     """The photographs of a data set, or of any folder."""
     from pren.data import DATASETS, load
-    from pren.data.tables import SIGNATURES
+    from pren.data.class_tables import SIGNATURES
     from pren.errors import PrenError
     from pren.vision.images import ImageFolder, image_files
     from pren.vision.photographs import has_photographs

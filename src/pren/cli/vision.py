@@ -95,7 +95,7 @@ def wants_images(data: str | None, data_options: dict[str, Any]) -> bool:
     """Whether a data set that also comes as features has to be told that it is photographs that are meant."""
     from pren.data import DATASETS
 
-    benchmark = data in DATASETS and DATASETS[data].needs_root
+    benchmark = data is not None and data in DATASETS and DATASETS[data].needs_root
     if benchmark and "features" in data_options:
         raise PrenError("--backbone and --frozen are for photographs, --features for features: leave one out.")
     return benchmark and "images" not in data_options

@@ -10,12 +10,11 @@ from pren.data.registry import (
     DATASETS,
     Dataset,
     data_root,
-    file_options,
-    folder_options,
+    find_dataset,
     is_path,
     list_datasets,
     load,
-    recommended_params,
+    register_dataset,
 )
 from pren.data.survey import own_folds, survey
 from pren.data.xlsa17 import load_xlsa17
@@ -29,8 +28,7 @@ __all__ = [
     "check_folder",
     "class_folds",
     "data_root",
-    "file_options",
-    "folder_options",
+    "find_dataset",
     "is_path",
     "list_datasets",
     "load",
@@ -40,7 +38,7 @@ __all__ = [
     "load_xlsa17",
     "own_folds",
     "read_inputs",
-    "recommended_params",
+    "register_dataset",
     "report_folder",
     "survey",
 ]

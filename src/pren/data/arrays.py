@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
-from pren.errors import PrenError
+from pren.errors import PrenError, suggest
 from pren.inputs import ArrayInputs, Inputs
 from pren.problem import UNKNOWN, Answers, Problem, Setting, label_indices
 
@@ -78,7 +77,7 @@ def read_inputs(path: str | Path) -> Inputs:
         keys = known or file.files
         if len(keys) != 1:
             raise PrenError(
-                f"{path} holds {_listed(file.files)}, so it is not clear which array to read: "
+                f"{path} holds {', '.join(file.files) or 'nothing'}, so it is not clear which array to read: "
                 "keep one array, or name one of them 'inputs'."
             )
         return ArrayInputs(_read(path, file, keys[0]), f"{path}: {keys[0]}")
@@ -156,14 +155,12 @@ def _read(path: Path, file: NpzFile, key: str) -> NDArray[Any]:
 
 
 def _check_keys(path: Path, keys: list[str]) -> None:
-    known = REQUIRED + OPTIONAL
     for key in keys:
-        if key not in known:
-            close = get_close_matches(key, known, n=1, cutoff=0.0)[0]
-            raise PrenError(f"{path} holds an unknown array {key!r}: did you mean {close!r}? Known: {_listed(known)}.")
+        if key not in REQUIRED + OPTIONAL:
+            raise PrenError(f"{path} holds an unknown array {key!r}. {suggest(key, REQUIRED + OPTIONAL)}")
     missing = [key for key in REQUIRED if key not in keys]
     if missing:
-        raise PrenError(f"{path} lacks {_listed(missing)}: it must hold {_listed(REQUIRED)}.")
+        raise PrenError(f"{path} lacks {', '.join(missing)}: it must hold {', '.join(REQUIRED)}.")
 
 
 def _unreadable(path: Path, error: Exception) -> PrenError:
@@ -185,7 +182,3 @@ def _reason(error: Exception) -> str:
     if "pickle" in text.lower():
         return "it holds Python objects, or is something else"
     return text or type(error).__name__
-
-
-def _listed(keys: list[str] | tuple[str, ...]) -> str:
-    return ", ".join(keys) or "nothing"

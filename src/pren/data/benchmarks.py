@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pren.data.partition import SeenTest, TrainOn
-from pren.data.xlsa17 import Choices, load_place
-from pren.data.xlsa17_files import Place, Signatures
+from pren.data.xlsa17_files import Place
 from pren.errors import PrenError
-from pren.problem import Answers, Problem, Setting
 
 PUBLISHED = (
     "The files are published by the Max Planck Institute for Informatics on the page of 'Zero-Shot Learning: the Good, "
@@ -35,45 +32,10 @@ IMAGES = {  # where they usually are below the root, and where they are publishe
 SUN10_CLASSES = "testclasses_sun10.txt"
 
 
-def load_benchmark(
-    root: Path,
-    name: str,
-    split: str,
-    setting: Setting = "zsl",
-    features: str | Path | None = None,
-    images: bool | str | Path | None = None,
-    signatures: Signatures = "normalised",
-    fold: int | None = None,
-    train_on: TrainOn | None = None,
-    seen_test: SeenTest | None = None,
-) -> tuple[Problem, Answers]:
-    """Read CUB, SUN, SUN10 or AWA2.
-
-    SUN10 has no lists of its own but that of its ten test classes: all other images may be learned from, and its folds
-    are those of SUN's proposed split without these classes.
-
-    Args:
-        root: The folder that holds ``xlsa17``, or that folder itself.
-        name: "cub", "sun", "sun10" or "awa2".
-        split: "PS" (proposed) or "SS" (standard); "SUN10" for that one.
-        setting: "zsl" or "gzsl".
-        features: See `pren.data.xlsa17.load_xlsa17`, also for what follows. A bare name is looked for beside the
-            proposed split, because features do not depend on the split.
-        images: True for the photographs instead of features, in their usual place below the root; or their folder.
-        signatures: "normalised" or "original".
-        fold: None, or the number of a validation fold (1, 2 or 3).
-        train_on: "all" or "trainval".
-        seen_test: "fixed" or "random".
-
-    Raises:
-        PrenError: If a file is missing (the message says where it is published) or damaged.
-    """
-    place = find_benchmark(root, name, split)
-    return load_place(place, setting, Choices(features, images, signatures, fold, train_on, seen_test))
-
-
 def find_benchmark(root: Path, name: str, split: str) -> Place:
-    """Where one split of a benchmark is."""
+    """Where one split of a benchmark is; any other name stands for a folder of its own, with one split."""
+    if name not in FOLDERS:
+        return Place(name, split, root, root)
     folder = FOLDERS[name]
     places, images_published = IMAGES[name]
     for base in (root / "xlsa17", root):

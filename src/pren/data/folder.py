@@ -3,6 +3,7 @@
 images/CLASS/...    labelled photographs of the seen classes, in any tree below a folder per class
 unlabelled/...      the pool, in any tree
 signatures.csv      class,attribute,attribute,...   one row for every class, seen and unseen
+descriptions.csv    class,description               or words instead, for a text encoder
 answers.csv         file,class                      optional; for the evaluation only
 
 Everything is read before anything is said, so that `pren data check` can list all that is wrong at once.
@@ -12,17 +13,17 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shlex
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import numpy as np
 
+from pren.data.class_tables import ClassRows, read_classes
 from pren.data.findings import Finding, Findings, quoted
 from pren.data.partition import DATA_SEED
-from pren.data.tables import SIGNATURES, Row, Signatures, normal, read_signatures, read_table
+from pren.data.tables import TableRow, normal, read_table
 from pren.errors import PrenError
 from pren.files import is_folder, sha256
 from pren.problem import UNKNOWN, Answers, ClassTable, Problem, Setting
@@ -31,7 +32,7 @@ from pren.vision.images import EXTENSIONS, ImageFiles, walk_images
 
 log = logging.getLogger(__name__)
 
-IMAGES, POOL, ANSWERS, DESCRIPTIONS = "images", "unlabelled", "answers.csv", "descriptions.csv"
+IMAGES, POOL, ANSWERS = "images", "unlabelled", "answers.csv"
 ENDINGS = f"files that end in {', '.join(EXTENSIONS)}"
 FEW = 3  # how many problems an error names
 
@@ -42,7 +43,7 @@ class OwnData:
 
     Attributes:
         path: The folder.
-        signatures: The class table, None if it cannot be read.
+        classes: What is said of every class, None if it cannot be read.
         train: The labelled photographs: their path in ``images``, and their class.
         pool: The paths of the unlabelled ones in ``unlabelled``, sorted.
         answers: The class of some of them, by their place in `pool`.
@@ -51,7 +52,7 @@ class OwnData:
     """
 
     path: Path
-    signatures: Signatures | None = None
+    classes: ClassRows | None = None
     train: list[tuple[str, str]] = field(default_factory=list)
     pool: list[str] = field(default_factory=list)
     answers: dict[int, str] = field(default_factory=dict)
@@ -62,17 +63,14 @@ class OwnData:
         """The classes that have photographs."""
         return {name for _, name in self.train}
 
-    def labelled(self) -> ImageFiles:
-        """The labelled photographs, in the order of `train`."""
-        return ImageFiles(self.path / IMAGES, [file for file, _ in self.train])
 
-
-def load_folder(path: str | Path, setting: Setting = "zsl") -> tuple[Problem, Answers]:
+def load_folder(path: str | Path, setting: Setting = "zsl", encoder: str | None = None) -> tuple[Problem, Answers]:
     """Read a problem from a folder of photographs; none of them is decoded yet.
 
     Args:
         path: The folder; see the top of this file.
         setting: "zsl" or "gzsl".
+        encoder: The text encoder that makes signatures of ``descriptions.csv``; None for ``signatures.csv``.
 
     Returns:
         The problem, its pool in an order that tells nothing, and the answers, with the name of every pool image and
@@ -81,31 +79,31 @@ def load_folder(path: str | Path, setting: Setting = "zsl") -> tuple[Problem, An
     Raises:
         PrenError: If anything is wrong; it names the first problems and says how to see all of them.
     """
-    content = read_folder(path, setting)
+    content = read_folder(path, setting, encoder)
     found = content.findings.listed()
     errors = [finding for finding in found if finding.severity == "error"]
     if errors:
         raise PrenError(f"{path} cannot be used like this. {_first_few(errors, path)}")
     if found:
         log.warning("%s", _first_few(found, path))
-    table = content.signatures
-    if table is None:  # which is never without an error
+    if content.classes is None:  # which is never without an error
         raise AssertionError
-    row = {name: number for number, name in enumerate(table.names)}
-    seen = np.isin(np.array(table.names), sorted(content.seen()))
+    signatures = content.classes.signatures(encoder)
+    row = {name: number for number, name in enumerate(signatures.names)}
+    seen = np.isin(np.array(signatures.names), sorted(content.seen()))
     order = stream(DATA_SEED, "pool order").permutation(len(content.pool))
     names = tuple(content.pool[place] for place in order)
     problem = Problem(
-        train=content.labelled(),
+        train=ImageFiles(content.path / IMAGES, [file for file, _ in content.train]),
         labels=np.array([row[name] for _, name in content.train], dtype=np.int64),
         pool=ImageFiles(content.path / POOL, names),
-        classes=ClassTable.build(table.names, table.values, seen),
+        classes=ClassTable.build(signatures.names, signatures.values, seen),
         setting=setting,
         source={
             "name": "folder",
             "folder": str(path),
-            "signatures": SIGNATURES,
-            "files": {SIGNATURES: sha256(content.path / SIGNATURES)},
+            "signatures": signatures.record(),
+            "files": {content.classes.file: sha256(content.path / content.classes.file)},
         },
     )
     labels = np.full(len(content.pool), UNKNOWN, dtype=np.int64)
@@ -114,7 +112,7 @@ def load_folder(path: str | Path, setting: Setting = "zsl") -> tuple[Problem, An
     return problem, Answers(labels[order], names)
 
 
-def read_folder(path: str | Path, setting: Setting = "zsl") -> OwnData:
+def read_folder(path: str | Path, setting: Setting = "zsl", encoder: str | None = None) -> OwnData:
     """Read everything but the pixels, and note everything that is wrong.
 
     Raises:
@@ -124,21 +122,15 @@ def read_folder(path: str | Path, setting: Setting = "zsl") -> OwnData:
         raise PrenError(f"There is no folder {path}: check the path.")
     content = OwnData(Path(path))
     try:
-        _read(content, setting)
+        _read(content, setting, encoder)
     except OSError as error:
         raise PrenError(f"Cannot read {error.filename or path}: {error.strerror or error}.") from error
     return content
 
 
-def _read(content: OwnData, setting: Setting) -> None:
+def _read(content: OwnData, setting: Setting, encoder: str | None) -> None:
     findings = content.findings
-    if os.path.lexists(content.path / SIGNATURES):
-        content.signatures = read_signatures(content.path, findings)
-    else:
-        hint = "it is missing: it holds one row for every class, seen and unseen."
-        if os.path.lexists(content.path / DESCRIPTIONS):
-            hint = f"it is missing, and {DESCRIPTIONS} cannot take its place yet: give every class a row of numbers."
-        findings.add(SIGNATURES, hint)
+    content.classes = classes = read_classes(content.path, encoder, findings)
     folders = _read_labelled(content)
     for name in _list(content, POOL):
         if _is_text(name):
@@ -147,17 +139,16 @@ def _read(content: OwnData, setting: Setting) -> None:
             findings.add(f"{POOL}/{name}", "its name is not valid text, and results could not name it: rename it.")
     if not content.pool and (content.path / POOL).is_dir():
         findings.add(POOL, f"there is no photograph to recognise: it needs {ENDINGS}.")
-    table = content.signatures
-    if table is not None and table.complete and table.known and not table.known.keys() - folders:
+    if classes is not None and classes.complete and classes.known and not classes.known.keys() - folders:
         message = f"every class has a folder in {IMAGES}: add rows for the classes that nobody has labelled."
-        findings.add(SIGNATURES, message)
+        findings.add(classes.file, message)
     if os.path.lexists(content.path / ANSWERS):
         _read_answers(content, setting)
 
 
 def _read_labelled(content: OwnData) -> set[str]:
     """Read ``images``; returns the classes that have a folder there."""
-    findings, table = content.findings, content.signatures
+    findings, classes = content.findings, content.classes
     folders: dict[str, str] = {}  # of a class
     images: dict[str, list[str]] = {}  # of a folder
     for file in _list(content, IMAGES):
@@ -165,40 +156,40 @@ def _read_labelled(content: OwnData) -> set[str]:
         if rest:
             images.setdefault(folder, []).append(file)
         else:
-            message = "it is in no folder of a class, so it is left out."
-            findings.add(f"{IMAGES}/{file}", message, severity="warning")
+            findings.add(f"{IMAGES}/{file}", "it is in no class's folder, so it is left out.", severity="warning")
     top = content.path / IMAGES
-    entries = sorted(top.iterdir()) if top.is_dir() and _stays(top, content.path) else []
-    for entry in entries:
+    for entry in sorted(top.iterdir()) if _is_part(content, IMAGES) else ():
         if not entry.is_dir() or entry.is_symlink():  # links have been looked at above
             continue
         where, name = f"{IMAGES}/{entry.name}", normal(entry.name)
         if name in folders:
-            findings.add(
-                where, f"it is the same class as {quoted(folders[name])}, written otherwise: join the two folders."
-            )
+            findings.add(where, f"it is the same class as {quoted(folders[name])}: join the two folders.")
             continue
         folders[name] = where
         if entry.name not in images:
             findings.add(where, f"it has no photographs: it needs {ENDINGS}; a class without any has no folder.")
-        if table is None or name in table.known:
+        if classes is None or name in classes.known:
             content.train += [(file, name) for file in images.get(entry.name, ())]
-        elif table.complete:
-            near = findings.nearest(name, table.known)
-            findings.add(where, f"class {quoted(name)} has no row in {SIGNATURES}.{near or ' Add one.'}")
+        elif classes.complete:
+            near = findings.nearest(name, classes.known)
+            findings.add(where, f"class {quoted(name)} has no row in {classes.file}.{near or ' Add one.'}")
     if not folders and top.is_dir():
         findings.add(IMAGES, "there is no folder of a class, such as images/horse, with labelled photographs.")
     return set(folders)
 
 
+def _is_part(content: OwnData, part: str) -> bool:
+    """Whether a part of the folder is there, and in it."""
+    top = content.path / part
+    return top.is_dir() and top.resolve().is_relative_to(content.path.resolve())
+
+
 def _list(content: OwnData, part: str) -> list[str]:
     """The image files below a part of the folder, relative to it and sorted; what is none is noted."""
     top, findings, names = content.path / part, content.findings, []
-    if not top.is_dir():
-        findings.add(part, "this folder is missing." if not os.path.lexists(top) else "this is not a folder.")
-        return []
-    if not _stays(top, content.path):
-        findings.add(part, f"it is a link that leads out of {content.path}: copy what it stands for.")
+    if not _is_part(content, part):
+        what = f"a link that leads out of {content.path}: copy what it stands for" if top.is_dir() else "not a folder"
+        findings.add(part, f"this is {what}." if os.path.lexists(top) else "this folder is missing.")
         return []
     for path, is_image, fault in sorted(walk_images(top, content.path)):
         name = path.relative_to(top).as_posix()
@@ -207,71 +198,49 @@ def _list(content: OwnData, part: str) -> list[str]:
         elif is_image:
             names.append(name)
         elif path.is_dir():
-            message = "it is a link to a folder, which is not followed: copy what it stands for."
-            findings.add(f"{part}/{name}", message, severity="warning")
+            findings.add(f"{part}/{name}", "links to folders are not followed: copy it.", severity="warning")
         else:
             content.ignored[path.suffix.lower() or path.name] += 1
     return sorted(names)
 
 
 def _read_answers(content: OwnData, setting: Setting) -> None:
-    findings, seen = content.findings, content.seen()
+    findings, classes, seen = content.findings, content.classes, content.seen()
     table = read_table(content.path, ANSWERS, "file,class", findings)
     if table is None:
-        return
-    if [cell.strip().lower() for cell in table.header.cells] != ["file", "class"]:
-        findings.add(ANSWERS, "the first line must be file,class.", table.header.line)
         return
     places = {normal(name): place for place, name in enumerate(content.pool)}
     places |= {name: place for place, name in enumerate(content.pool)}
     first: dict[int, int] = {}  # the line of the answer for a place
-    barred: list[Row] = []
+    barred: list[TableRow] = []
     for row in table.rows:
         if findings.full(ANSWERS):
             break
         file, name = row.cells[0], normal(row.cells[1])
         place = places.get(file, places.get(normal(file)))
-        fault = _path_fault(file)
-        if fault is None and place is None:
+        if place is None:
             off = file.removeprefix(f"{POOL}/")
             near = f" Leave {POOL}/ off." if off != file and off in places else findings.nearest(file, places)
-            fault = f"there is no image {quoted(file)} in {POOL}.{near}"
-        elif fault is None and place in first:
-            fault = f"{quoted(file)} has an answer in line {first[place]} already."
-        if fault is not None:
-            findings.add(ANSWERS, fault, row.line)
-        elif place is not None:
-            first[place] = row.line
-        if not name or content.signatures is None:  # nobody knows
+            findings.add(ANSWERS, f"there is no image {quoted(file)} in {POOL}.{near}", row.line)
+        elif first.setdefault(place, row.line) != row.line:
+            findings.add(ANSWERS, f"{quoted(file)} has an answer in line {first[place]} already.", row.line)
+        if not name or classes is None:  # nobody knows
             continue
-        if name not in content.signatures.known:
-            if content.signatures.complete:
-                near = findings.nearest(name, content.signatures.known)
-                findings.add(ANSWERS, f"class {quoted(name)} has no row in {SIGNATURES}.{near}", row.line)
+        if name not in classes.known:
+            if classes.complete:
+                near = findings.nearest(name, classes.known)
+                findings.add(ANSWERS, f"class {quoted(name)} has no row in {classes.file}.{near}", row.line)
         elif setting == "zsl" and name in seen:
             barred.append(row)
-        elif fault is None and place is not None:
+        elif place is not None:
             content.answers[place] = name
     if barred:
         others = f" (lines like this: {len(barred)})" if len(barred) > 1 else ""
         message = (
-            f"{quoted(barred[0].cells[1])} is a seen class{others}, and in the setting 'zsl' the pool has none: such "
-            "answers do not count. Choose the setting 'gzsl', or take these images out of the pool."
+            f"{quoted(barred[0].cells[1])} is a seen class{others}: in the setting 'zsl' such answers do not count. "
+            "Choose 'gzsl', or take these images out of the pool."
         )
         findings.add(ANSWERS, message, barred[0].line, "warning")
-
-
-def _path_fault(file: str) -> str | None:
-    """What is wrong with a path in the pool, None if nothing is."""
-    if not file.strip():
-        return "there is no file name."
-    if "\\" in file or PurePosixPath(file).is_absolute() or re.match("[A-Za-z]:", file) or ".." in file.split("/"):
-        return f"{quoted(file)} leads out of {POOL}: give the path in that folder, with / between its parts."
-    return None
-
-
-def _stays(path: Path, within: Path) -> bool:
-    return path.resolve().is_relative_to(within.resolve())
 
 
 def _is_text(name: str) -> bool:

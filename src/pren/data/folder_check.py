@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pren.data.class_tables import Content, needs_encoder
 from pren.data.findings import Finding, quoted
 from pren.data.folder import IMAGES, POOL, OwnData, read_folder
-from pren.data.tables import SIGNATURES
 from pren.errors import PrenError
 from pren.problem import Setting
 from pren.vision.decoding import without_warnings
@@ -26,7 +26,7 @@ class FolderReport:
         folder: Its path.
         seen: Classes that have labelled photographs.
         unseen: Classes that have none.
-        attributes: How many numbers describe a class.
+        attributes: How many numbers describe a class; 0 for words.
         images: Labelled photographs.
         pool: Unlabelled ones.
         answers: How many of those have an answer that counts.
@@ -75,12 +75,14 @@ def report_folder(path: str | Path, setting: Setting = "zsl") -> FolderReport:
     content = read_folder(path, setting)
     _look_at_images(content)
     _look_for_twins(content)
-    table, seen = content.signatures, content.seen()
+    classes, seen = content.classes, content.seen()
+    if classes is not None and not classes.attributes:
+        content.findings.add(classes.file, needs_encoder(), severity="warning")
     return FolderReport(
         folder=str(path),
         seen=len(seen),
-        unseen=0 if table is None else len(table.known.keys() - seen),
-        attributes=0 if table is None else len(table.attributes),
+        unseen=0 if classes is None else len(classes.known.keys() - seen),
+        attributes=0 if classes is None else len(classes.attributes),
         images=len(content.train),
         pool=len(content.pool),
         answers=len(content.answers),
@@ -126,12 +128,12 @@ def _look(inputs: ImageFiles, place: int) -> tuple[bytes, str | None]:
 
 def _look_for_twins(content: OwnData) -> None:
     """Look for classes that nothing tells apart."""
-    table = content.signatures
-    if table is None:
+    classes = content.classes
+    if classes is None:
         return
-    first: dict[bytes, str] = {}
-    for name, values in zip(table.names, table.values, strict=True):
-        twin = first.setdefault((values + 0.0).tobytes(), name)  # -0 is 0
+    first: dict[Content, str] = {}
+    for name, row in classes.rows.items():
+        twin = first.setdefault(row, name)
         if twin != name:
             message = f"{quoted(name)} has the signature of {quoted(twin)}: the two cannot be told apart."
-            content.findings.add(SIGNATURES, message, table.known[name], "warning")
+            content.findings.add(classes.file, message, classes.known[name], "warning")

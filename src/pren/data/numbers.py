@@ -22,6 +22,7 @@ from scipy.ndimage import gaussian_filter
 from pren.errors import PrenError
 from pren.problem import Answers, Problem, Setting
 from pren.seeds import stream
+from pren.signatures import Signatures
 
 DATA_SEED = 1797  # the data are fixed: no run's seed moves them
 SPLITS = ("test", "val")
@@ -121,10 +122,11 @@ def load_numbers(
 
     if form == "features":
         train, pool = train.reshape(len(train), -1), pool.reshape(len(pool), -1)
+    signatures = _signatures(names)
     problem = Problem.from_arrays(
         train,
         labels,
-        _signatures(names),
+        signatures.values,
         pool,
         names,
         setting=setting,
@@ -134,7 +136,7 @@ def load_numbers(
             "split": split,
             "form": form,
             "shift": asdict(shift),
-            "signatures": "one-hot tens and units",
+            "signatures": signatures.record(),
         },
     )
     return problem, Answers(answers.astype(np.int64))
@@ -147,20 +149,20 @@ def split_classes(split: str) -> tuple[list[str], list[str]]:
 
 
 def _check(split: str, form: str, per_class: int, pool_per_class: int) -> None:
-    if split not in SPLITS:
-        raise PrenError(f"numbers has no split {split!r}: choose one of {', '.join(SPLITS)}.")
-    if form not in FORMS:
-        raise PrenError(f"numbers has no form {form!r}: choose one of {', '.join(FORMS)}.")
+    for what, choice, known in (("split", split, SPLITS), ("form", form, FORMS)):
+        if choice not in known:
+            raise PrenError(f"numbers has no {what} {choice!r}: choose one of {', '.join(known)}.")
     for what, count in (("per_class", per_class), ("pool_per_class", pool_per_class)):
         if count < 1:
             raise PrenError(f"{what} must be at least 1, not {count}.")
 
 
-def _signatures(names: list[str]) -> NDArray[np.float64]:
+def _signatures(names: list[str]) -> Signatures:
     """(L, 20): one-hot tens, then one-hot units."""
-    tens_and_units = np.array([[int(digit) for digit in name] for name in names])
-    table: NDArray[np.float64] = np.eye(10)[tens_and_units].reshape(len(names), 20)
-    return table
+    digits = np.array([[int(digit) for digit in name] for name in names])
+    attributes = tuple(f"{place} {digit}" for place in ("tens", "units") for digit in range(10))
+    values = np.eye(10)[digits].reshape(len(names), 20)
+    return Signatures(tuple(names), values, {"kind": "attributes", "coding": "one-hot tens and units"}, attributes)
 
 
 @cache

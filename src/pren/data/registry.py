@@ -1,4 +1,4 @@
-"""Data sets by name."""
+"""Data sets by name, and the user's own by their path."""
 
 from __future__ import annotations
 
@@ -6,35 +6,62 @@ import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from pren.data.arrays import load_arrays
 from pren.data.benchmarks import SPLITS as BENCHMARK_SPLITS
-from pren.data.benchmarks import load_benchmark
 from pren.data.folder import load_folder
 from pren.data.numbers import SPLITS, load_numbers
 from pren.data.xlsa17 import load_xlsa17
-from pren.errors import PrenError, suggest
+from pren.errors import PrenError
 from pren.files import is_folder
 from pren.problem import Answers, Problem, Setting
+from pren.registry import Registry
 
 ROOT_VARIABLE = "PREN_DATA"  # the environment variable that says where data are, read by `data_root` alone
 Loaded = tuple[Problem, Answers | None]
+Loader = TypeVar("Loader", bound=Callable[..., Loaded])
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """One data set that can be loaded by name.
+    """One data set; `register_dataset` says what is what."""
 
-    Attributes:
+    name: str
+    summary: str
+    load: Callable[..., Loaded]
+    splits: tuple[str, ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)
+    needs_root: bool = False
+    file_options: tuple[str, ...] = ()
+    folder_options: tuple[str, ...] = ()
+
+
+DATASETS: Registry[Dataset] = Registry("data set")
+
+
+def register_dataset(
+    name: str,
+    summary: str,
+    splits: tuple[str, ...] = (),
+    *,
+    params: Mapping[str, Any] | None = None,
+    needs_root: bool = False,
+    file_options: tuple[str, ...] = (),
+    folder_options: tuple[str, ...] = (),
+) -> Callable[[Loader], Loader]:
+    """Register the function that follows as a data set.
+
+    It is called with `setting`, with `split` if there are splits, with `root` if it needs one, and with options of its
+    own (``--option``), whose annotations are their types. It returns a `Problem`, and `Answers` or None.
+
+    Args:
         name: What `load` knows it by.
         summary: One line for people.
-        load: Called with `split`, `setting` and its own options, and with `root` if it needs one.
         splits: Which there are; the first is the default.
         params: Recommended parameters of PrEN and its variants.
         needs_root: Whether it is read from a folder (`root`) that the user has.
@@ -42,87 +69,63 @@ class Dataset:
         folder_options: Those of its options that may be the path of a folder.
     """
 
-    name: str
-    summary: str
-    load: Callable[..., Loaded]
-    splits: tuple[str, ...]
-    params: Mapping[str, Any] = field(default_factory=dict)
-    needs_root: bool = False
-    file_options: tuple[str, ...] = ()
-    folder_options: tuple[str, ...] = ()
+    def register(loader: Loader) -> Loader:
+        entry = Dataset(name, summary, loader, splits, params or {}, needs_root, file_options, folder_options)
+        DATASETS.add(name, entry)
+        return loader
+
+    return register
 
 
-def _benchmark(name: str, summary: str) -> Dataset:
-    """One of the standard benchmarks, read from features or images that the user has."""
-    return Dataset(
-        name=name,
-        summary=summary,
-        load=partial(load_benchmark, name=name),
-        splits=BENCHMARK_SPLITS[name],
-        needs_root=True,
-        file_options=("features",),
-        folder_options=("images",),
-    )
+_NUMBERS = {"dim": 10, "hidden": (128, 128)}
+register_dataset(
+    "numbers",
+    "The numbers 00 to 99 in real handwritten digits; embedded, nothing to download.",
+    SPLITS,
+    params=_NUMBERS,
+)(load_numbers)
+register_dataset(
+    "numbers-features",
+    "The same as flat pixels, for quick trials of methods that take features.",
+    SPLITS,
+    params=_NUMBERS,
+)(partial(load_numbers, form="features"))
 
-
-DATASETS: dict[str, Dataset] = {
-    dataset.name: dataset
-    for dataset in (
-        Dataset(
-            name="numbers",
-            summary="The numbers 00 to 99 in real handwritten digits; embedded, nothing to download.",
-            load=load_numbers,
-            splits=SPLITS,
-            params={"dim": 10, "hidden": (128, 128)},
-        ),
-        Dataset(
-            name="numbers-features",
-            summary="The same as flat pixels, for quick trials of methods that take features.",
-            load=partial(load_numbers, form="features"),
-            splits=SPLITS,
-            params={"dim": 10, "hidden": (128, 128)},
-        ),
-        _benchmark(
-            "cub", "200 bird species (Caltech-UCSD Birds): 150 seen, 50 unseen; features or images from --root."
-        ),
-        _benchmark("sun", "717 kinds of scenes (SUN Attributes): 645 seen, 72 unseen; features or images from --root."),
-        _benchmark(
-            "sun10", "The same with ten unseen classes (Jayaraman & Grauman): 707 seen; features or images from --root."
-        ),
-        _benchmark(
-            "awa2", "50 animals (Animals with Attributes 2): 40 seen, 10 unseen; features or images from --root."
-        ),
-        Dataset(
-            name="xlsa17",
-            summary="Any folder in the form of the xlsa17 benchmarks: att_splits.mat and a features file.",
-            load=load_xlsa17,
-            splits=("own",),
-            needs_root=True,
-            file_options=("features",),
-            folder_options=("images",),
-        ),
-    )
-}
+_FILES: dict[str, Any] = {"needs_root": True, "file_options": ("features",), "folder_options": ("images",)}
+for _name, _summary in {
+    "cub": "200 bird species (Caltech-UCSD Birds): 150 seen, 50 unseen; features or images from --root.",
+    "sun": "717 kinds of scenes (SUN Attributes): 645 seen, 72 unseen; features or images from --root.",
+    "sun10": "The same with ten unseen classes (Jayaraman & Grauman): 707 seen; features or images from --root.",
+    "awa2": "50 animals (Animals with Attributes 2): 40 seen, 10 unseen; features or images from --root.",
+    "xlsa17": "Any folder in the form of the xlsa17 benchmarks: att_splits.mat and a features file.",
+}.items():
+    register_dataset(_name, _summary, BENCHMARK_SPLITS.get(_name, ("own",)), **_FILES)(partial(load_xlsa17, name=_name))
 
 
 def list_datasets(pattern: str = "*") -> list[str]:
     """Return the names that match a pattern such as ``"num*"``, sorted."""
-    return sorted(name for name in DATASETS if fnmatchcase(name, pattern))
+    return sorted(DATASETS.matching(pattern))
 
 
-def recommended_params(name: str | Path) -> dict[str, Any]:
-    """The parameters of PrEN and its variants that suit a data set; empty for data of the user's own."""
-    return dict(DATASETS[str(name)].params) if str(name) in DATASETS else {}
+def find_dataset(name: str | Path) -> Dataset:
+    """A registered data set, or the user's own data, which have no splits.
 
-
-def file_options(name: str | Path) -> tuple[str, ...]:
-    """The options of a data set that name files; none for data of the user's own."""
-    return DATASETS[str(name)].file_options if str(name) in DATASETS else ()
-
-
-def folder_options(name: str | Path) -> tuple[str, ...]:
-    """The options of a data set that may be the path of a folder; none for a file of the user's own."""
-    return DATASETS[str(name)].folder_options if str(name) in DATASETS else ()
+    Raises:
+        PrenError: If it is neither.
+    """
+    text = str(name)
+    if not is_path(text):
+        try:
+            return DATASETS[text]
+        except PrenError as error:
+            raise PrenError(
+                f"{error} Your own data are the path of a .npz file, or of a folder of photographs."
+            ) from None
+    if text.lower().endswith(".npz"):
+        return Dataset(text, "arrays of your own", partial(load_arrays, text))
+    if os.path.lexists(text) and not is_folder(text):
+        raise PrenError(f"{text} is neither a .npz file nor a folder: data of your own are one of the two.")
+    return Dataset(text, "photographs of your own", partial(load_folder, text))
 
 
 def is_path(name: str | Path) -> bool:
@@ -163,58 +166,42 @@ def load(
     Raises:
         PrenError: If there is no such data set, split or option, or the data cannot be read.
     """
-    if is_path(name):
-        if root is not None or split is not None:
-            raise PrenError(f"{name} is data of its own, with no root and no splits: leave both out.")
-        loader = _own_loader(name)
-        return loader(name, setting=setting, **_checked(str(name), loader, options, taken={"path", "setting"}))
-
-    dataset = DATASETS.get(str(name))
-    if dataset is None:
-        raise PrenError(
-            f"There is no data set {str(name)!r}. {suggest(str(name), DATASETS)} "
-            "Data of your own are given as the path of a .npz file, or of a folder of photographs."
-        )
-    if root is not None and not dataset.needs_root:
-        raise PrenError(f"{dataset.name} takes no root: it is not read from a folder. Leave root out.")
-    folder = data_root(dataset.name, root)
-    if folder is None and dataset.needs_root:
-        raise PrenError(
-            f"{dataset.name} is read from a folder: give it as root (--root), or in the environment variable "
-            f"{ROOT_VARIABLE}."
-        )
-    split = dataset.splits[0] if split is None else split
-    if split not in dataset.splits:
-        raise PrenError(f"{dataset.name} has no split {split!r}: choose one of {', '.join(dataset.splits)}.")
-    fixed = dataset.load.keywords if isinstance(dataset.load, partial) else {}
-    options = _checked(dataset.name, dataset.load, options, taken={"root", "split", "setting", *fixed})
+    dataset = find_dataset(name)
+    given: dict[str, Any] = {"setting": setting}
     if dataset.needs_root:
-        options["root"] = folder
-    return dataset.load(split=split, setting=setting, **options)
+        given["root"] = data_root(dataset.name, root)
+        if given["root"] is None:
+            raise PrenError(
+                f"{name} is read from a folder: give it as root (--root), or in the environment variable "
+                f"{ROOT_VARIABLE}."
+            )
+    elif root is not None:
+        raise PrenError(f"{name} takes no root: leave it out.")
+    if dataset.splits:
+        given["split"] = dataset.splits[0] if split is None else split
+    if split is not None and split not in dataset.splits:
+        raise PrenError(f"{name} has no split {split!r}: {_choose(dataset.splits)}.")
+    return dataset.load(**given, **_checked(dataset, options, taken=set(given)))
 
 
-def _own_loader(path: str | Path) -> Callable[..., Loaded]:
-    """What reads the user's own data."""
-    if str(path).lower().endswith(".npz"):
-        return load_arrays
-    if os.path.lexists(path) and not is_folder(path):
-        raise PrenError(f"{path} is neither a .npz file nor a folder: data of your own are one of the two.")
-    return load_folder
+def _choose(splits: tuple[str, ...]) -> str:
+    return f"choose one of {', '.join(splits)}" if splits else "it has none"
 
 
-def _checked(name: str, loader: Callable[..., Loaded], options: dict[str, Any], taken: set[str]) -> dict[str, Any]:
+def _checked(dataset: Dataset, options: dict[str, Any], taken: set[str]) -> dict[str, Any]:
     """Options with the types that the loader declares; they may come from the command line or a file."""
-    known = [option for option in inspect.signature(loader).parameters if option not in taken]
+    loader = dataset.load
+    fixed = loader.keywords if isinstance(loader, partial) else {}
+    known = [option for option in inspect.signature(loader).parameters if option not in {*taken, *fixed}]
     hints = get_type_hints(loader.func if isinstance(loader, partial) else loader)
     checked = {}
     for option, value in options.items():
         if option not in known:
-            raise PrenError(f"{name} has no option {option!r}: it has {', '.join(known) or 'none'}.")
+            raise PrenError(f"{dataset.name} has no option {option!r}: it has {', '.join(known) or 'none'}.")
         try:
-            checked[option] = TypeAdapter(hints.get(option, Any), config=ConfigDict(extra="forbid")).validate_python(
-                value
-            )
+            kind = TypeAdapter(hints.get(option, Any), config=ConfigDict(extra="forbid"))
+            checked[option] = kind.validate_python(value)
         except ValidationError as error:
             problems = "; ".join(dict.fromkeys(detail["msg"].lower() for detail in error.errors()))
-            raise PrenError(f"{name}: option {option}={value!r}: {problems}.") from None
+            raise PrenError(f"{dataset.name}: option {option}={value!r}: {problems}.") from None
     return checked

@@ -1,30 +1,24 @@
-"""The user's own tables: CSV files read with every mistake noted, by file and line."""
+"""CSV files of the user's own, read with every mistake noted by file and line."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import io
-import math
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pren.data.findings import Findings, quoted
+from pren.data.findings import Findings
 from pren.errors import PrenError
 from pren.files import read_bytes
 
-SIGNATURES = "signatures.csv"
 MOST_BYTES = 1 << 26
-LONGEST_NAME = 255  # bytes, as for the names of folders
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A row of a table, and the line that it begins in."""
 
     line: int
@@ -42,28 +36,9 @@ class Table:
         complete: Whether these are all rows, because each of them could be read.
     """
 
-    header: Row
-    rows: list[Row]
-    misfits: list[Row]
-    complete: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Signatures:
-    """The content of ``signatures.csv``.
-
-    Attributes:
-        attributes: (m,) the names of the columns.
-        names: (L,) the classes whose row is right.
-        values: (L, m) their rows.
-        known: Every class that the file names, whatever else is wrong with its row.
-        complete: Whether the file could be read to its end, so that what it does not name is not there.
-    """
-
-    attributes: list[str]
-    names: list[str]
-    values: NDArray[np.float64]
-    known: dict[str, int]
+    header: TableRow
+    rows: list[TableRow]
+    misfits: list[TableRow]
     complete: bool
 
 
@@ -72,13 +47,13 @@ def normal(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def read_table(folder: Path, file: str, example: str, findings: Findings) -> Table | None:
+def read_table(folder: Path, file: str, header: str, findings: Findings) -> Table | None:
     """Read a CSV file; what is wrong with it goes to `findings`.
 
     Args:
         folder: Where the file is.
         file: Its name.
-        example: What its header looks like, for messages.
+        header: What its first line must be; one that ends in … is an example.
         findings: Where mistakes are noted.
 
     Returns:
@@ -87,84 +62,32 @@ def read_table(folder: Path, file: str, example: str, findings: Findings) -> Tab
     text = _read_text(folder, file, findings)
     if text is None:
         return None
-    header: Row | None = None
-    rows: list[Row] = []
-    misfits: list[Row] = []
-    complete = True
-    for row in _rows(text, file, findings):
+    lines = _rows(text, file, findings)
+    try:
+        first = next(lines)
+    except StopIteration:
+        findings.add(file, f"it is empty: its first line must be {header}.")
+        return None
+    if first is None:
+        return None
+    if not header.endswith("…") and [cell.strip().lower() for cell in first.cells] != header.split(","):
+        findings.add(file, f"the first line must be {header}.", first.line)
+        return None
+    rows: list[TableRow] = []
+    misfits: list[TableRow] = []
+    unreadable = 0
+    for row in lines:
         if row is None:
-            if header is None:
-                return None
-            complete = False
-        elif header is None:
-            header = row
-        elif len(row.cells) == len(header.cells):
+            unreadable += 1
+        elif len(row.cells) == len(first.cells):
             rows.append(row)
         else:
             misfits.append(row)
             count = f"{len(row.cells)} field{'s' * (len(row.cells) != 1)}"
-            message = f"it has {count}, but the header (line {header.line}) has {len(header.cells)}."
-            findings.add(file, message, row.line)
+            findings.add(file, f"it has {count}, but the header (line {first.line}) has {len(first.cells)}.", row.line)
         if findings.full(file):
-            complete = False
             break
-    if header is None:
-        findings.add(file, f"it is empty: its first line must be {example}.")
-        return None
-    return Table(header, rows, misfits, complete)
-
-
-def read_signatures(folder: Path, findings: Findings) -> Signatures | None:
-    """Read the table of all classes; what is wrong with it goes to `findings`.
-
-    Returns:
-        None if not even its header can be read.
-    """
-    table = read_table(folder, SIGNATURES, "class,attribute,attribute,…", findings)
-    if table is None or not _is_header(table.header, findings):
-        return None
-    attributes = _attributes(table.header, findings)
-    known: dict[str, int] = {}
-    names: list[str] = []
-    values: list[list[float]] = []
-    complete = table.complete
-    for row in table.rows:
-        if findings.full(SIGNATURES):
-            complete = False
-            break
-        name = normal(row.cells[0])
-        fault = name_fault(name)
-        if fault is None and name in known:
-            fault = f"class {quoted(name)} stands in line {known[name]} already: every class has one row."
-        if fault is not None:
-            findings.add(SIGNATURES, fault, row.line)
-        if name.strip():
-            known.setdefault(name, row.line)
-        numbers = _numbers(row, attributes, findings)
-        if fault is None and numbers is not None:
-            names.append(name)
-            values.append(numbers)
-    for row in table.misfits:
-        known.setdefault(normal(row.cells[0]), row.line)
-    if not known and complete:
-        findings.add(SIGNATURES, "it has no class: add one row for every class, seen and unseen.")
-    array = np.array(values, dtype=np.float64).reshape(len(names), len(attributes))
-    return Signatures(attributes, names, array, known, complete)
-
-
-def name_fault(name: str) -> str | None:
-    """What is wrong with the name of a class, None if nothing is: it must be able to be a folder's name."""
-    if not name.strip():
-        return "the class has no name."
-    if name != name.strip():
-        return f"class {quoted(name)} begins or ends with a blank: take it away."
-    if any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in name):
-        return f"class {quoted(name)} holds a line break or another control character: take it away."
-    if "/" in name or "\\" in name or name in (".", ".."):
-        return f"class {quoted(name)} cannot be the name of a folder: write it without / and \\."
-    if len(name.encode()) > LONGEST_NAME:
-        return f"class {quoted(name)} is longer than the name of a folder can be ({LONGEST_NAME} bytes)."
-    return None
+    return Table(first, rows, misfits, not unreadable and not findings.full(file))
 
 
 def _read_text(folder: Path, file: str, findings: Findings) -> str | None:
@@ -186,7 +109,7 @@ def _read_text(folder: Path, file: str, findings: Findings) -> str | None:
     return text
 
 
-def _rows(text: str, file: str, findings: Findings) -> Iterator[Row | None]:
+def _rows(text: str, file: str, findings: Findings) -> Iterator[TableRow | None]:
     """Every row that is not empty, None for one that cannot be read."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     while True:
@@ -203,60 +126,4 @@ def _rows(text: str, file: str, findings: Findings) -> Iterator[Row | None]:
             yield None
             continue
         if cells:
-            yield Row(line, cells)
-
-
-def _is_header(header: Row, findings: Findings) -> bool:
-    first = header.cells[0]
-    if len(header.cells) == 1 and any(separator in first for separator in ";\t"):
-        message = "its fields seem to be separated by semicolons or tabs: separate them by commas."
-    elif normal(first).strip().lower() != "class":
-        message = f"the first field must be 'class', not {quoted(first)}: the file begins with class,attribute,…"
-    elif len(header.cells) == 1:
-        message = "there is no attribute: the file begins with class,attribute,attribute,…"
-    else:
-        return True
-    findings.add(SIGNATURES, message, header.line)
-    return False
-
-
-def _attributes(header: Row, findings: Findings) -> list[str]:
-    names = [normal(cell).strip() for cell in header.cells[1:]]
-    first: dict[str, int] = {}
-    for column, name in enumerate(names, start=2):
-        if not name:
-            findings.add(SIGNATURES, f"the attribute in column {column} has no name.", header.line)
-        elif name in first:
-            message = (
-                f"attribute {quoted(name)} stands twice, in columns {first[name]} and {column}: names must differ."
-            )
-            findings.add(SIGNATURES, message, header.line)
-        first.setdefault(name, column)
-    return names
-
-
-def _numbers(row: Row, attributes: list[str], findings: Findings) -> list[float] | None:
-    """The signature in a row, None if it is not one."""
-    numbers: list[float] = []
-    right = True
-    for attribute, cell in zip(attributes, row.cells[1:], strict=True):
-        number = _number(cell)
-        if number is None or not math.isfinite(number):
-            what = "is empty" if not cell.strip() else f"is {quoted(cell)}, not a number"
-            message = what if number is None else f"is {quoted(cell)}: NaN and infinite values say nothing"
-            findings.add(SIGNATURES, f"column {quoted(attribute)} {message}.", row.line)
-            right = False
-        else:
-            numbers.append(number)
-    if right and not any(numbers):
-        message = "the signature is all zeros, so nothing tells this class from another: describe it, or leave it out."
-        findings.add(SIGNATURES, message, row.line)
-        right = False
-    return numbers if right else None
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell) if "_" not in cell else None  # 1_000 is a number to Python alone
-    except ValueError:
-        return None
+            yield TableRow(line, cells)

@@ -18,14 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from pren.data.benchmarks import find_benchmark
 from pren.data.mat import texts
 from pren.data.partition import Indices, Lists, Partition, SeenTest, TrainOn, partition, validation_partition
 from pren.data.xlsa17_files import (
     ORDER_FILE,
     SPLITS_FILE,
+    AttributeScale,
     Content,
     Place,
-    Signatures,
     find_features,
     read_classes,
     read_features,
@@ -47,7 +48,7 @@ class Choices:
 
     features: str | Path | None = None
     images: bool | str | Path | None = None
-    signatures: Signatures = "normalised"
+    signatures: AttributeScale = "normalised"
     fold: int | None = None
     train_on: TrainOn | None = None
     seen_test: SeenTest | None = None
@@ -59,46 +60,50 @@ def load_xlsa17(
     setting: Setting = "zsl",
     features: str | Path | None = None,
     images: bool | str | Path | None = None,
-    signatures: Signatures = "normalised",
+    signatures: AttributeScale = "normalised",
     fold: int | None = None,
     train_on: TrainOn | None = None,
     seen_test: SeenTest | None = None,
+    name: str = "xlsa17",
 ) -> tuple[Problem, Answers]:
-    """Read any folder in the form of xlsa17.
+    """Read CUB, SUN, SUN10 or AWA2, or any folder in the form of xlsa17.
+
+    SUN10 has no lists of its own but that of its ten test classes: all other images may be learned from, and its folds
+    are those of SUN's proposed split without these classes.
 
     Args:
-        root: The folder with `att_splits.mat`.
-        split: "own": such a folder holds one.
+        root: The folder with `att_splits.mat`; for a benchmark the one that holds ``xlsa17``, or that folder itself.
+        split: "PS" (proposed) or "SS" (standard); "SUN10"; "own" for a folder that holds one.
         setting: "zsl" or "gzsl".
-        features: A file of this folder by its bare name, or else a path; `res101.mat`, or the only file with features,
-            if left out.
+        features: A file of this folder (with the proposed split, for a benchmark) by its bare name, or else a path;
+            `res101.mat`, or the only file with features, if left out.
         images: The folder with the photographs, to have these instead of features; `image_files.mat`, or a features
-            file with `image_files`, must say which is which. True is for benchmarks that have a usual folder.
+            file with `image_files`, must say which is which. True for a benchmark's usual folder below the root.
         signatures: "normalised" (`att`, to unit length) or "original" (`original_att`, as it is).
         fold: A validation problem instead: the classes of `valclasses{fold}.txt` play the unseen ones, those of
             `trainclasses{fold}.txt` are the seen ones, and nothing of the test has a part in it.
         train_on: "all" images of the seen classes (the default), or those of "trainval" (always so in a fold).
         seen_test: For "gzsl": "fixed" (`test_seen_loc`, the default), or "random" (a fifth of each seen class; always
             so in a fold).
+        name: "cub", "sun", "sun10" or "awa2"; any other for a folder of its own.
 
     Returns:
         The problem, its pool shuffled, and the labels of the pool.
 
     Raises:
-        PrenError: If a file is missing or damaged, or what they hold does not fit together.
+        PrenError: If a file is missing (the message says where it is published) or damaged, or does not fit the others.
     """
-    place = Place("xlsa17", split, root, root)
-    return load_place(place, setting, Choices(features, images, signatures, fold, train_on, seen_test))
+    place = find_benchmark(root, name, split)
+    return _load(place, setting, Choices(features, images, signatures, fold, train_on, seen_test))
 
 
-def load_place(place: Place, setting: Setting, choices: Choices) -> tuple[Problem, Answers]:
-    """Read a benchmark from where it is; see `load_xlsa17`."""
+def _load(place: Place, setting: Setting, choices: Choices) -> tuple[Problem, Answers]:
     splits = read_splits(place)
     names = texts(splits["allclasses_names"], f"{place.folder / SPLITS_FILE}: allclasses_names")
     content = _content(place, choices, names)
     labels = content.labels
     try:
-        table, described = read_signatures(splits, choices.signatures, len(names))
+        signatures = read_signatures(splits, choices.signatures, names)
         lists = read_lists(splits, labels, names)
         if place.test_classes is not None:
             lists = _recut(lists, read_classes(place.folder / place.test_classes, names))
@@ -108,16 +113,17 @@ def load_place(place: Place, setting: Setting, choices: Choices) -> tuple[Proble
             log.warning(
                 "%s: %d classes have no images in any list and are left out.", place.name, len(names) - len(rows)
             )
+        signatures = signatures.take(rows)
         classes = ClassTable.build(
-            [names[row] for row in rows],
-            table[rows],
+            signatures.names,
+            signatures.values,
             np.isin(rows, part.seen),
             normalise=choices.signatures == "normalised",
         )
         source: dict[str, Any] = {
             "name": place.name,
             "split": place.split,
-            "signatures": described,
+            "signatures": signatures.record(),
             "files": {path.name: sha256(path) for path in (place.folder / SPLITS_FILE, content.file, *fold_files)},
             "fold": choices.fold,
             "train_on": part.train_on,

@@ -16,6 +16,7 @@ from pren.data.partition import Indices, Lists
 from pren.errors import PrenError
 from pren.files import read_bytes
 from pren.inputs import ArrayInputs, Inputs, SelectedInputs
+from pren.signatures import Signatures
 
 SPLITS_FILE = "att_splits.mat"
 USUAL_FEATURES = "res101.mat"
@@ -23,7 +24,7 @@ ORDER_FILE = "image_files.mat"
 ORIGINAL = ("original_att", "att_original")  # both names circulate
 MOST_BYTES = 1 << 20  # of a list of classes
 
-Signatures = Literal["normalised", "original"]
+AttributeScale = Literal["normalised", "original"]
 
 
 @dataclass(frozen=True)
@@ -172,17 +173,17 @@ def tails(paths: list[str]) -> list[str]:
     return ["/".join(path.replace("\\", "/").split("/")[-2:]) for path in paths]
 
 
-def read_signatures(splits: dict[str, NDArray[Any]], wanted: Signatures, count: int) -> tuple[NDArray[Any], str]:
-    """The (L, m) signatures, and what they are."""
+def read_signatures(splits: dict[str, NDArray[Any]], wanted: AttributeScale, names: list[str]) -> Signatures:
+    """The attributes of all classes."""
     key = "att" if wanted == "normalised" else next((key for key in ORIGINAL if key in splits), None)
     if key is None:
         raise PrenError(f"{SPLITS_FILE} has no original signatures ({' or '.join(ORIGINAL)}): use the normalised ones.")
     table = splits[key]
     if key != "att" and table.shape == splits["att"].shape[::-1] != splits["att"].shape:
         table = table.T  # as SUN's standard split has it
-    if table.ndim != 2 or table.shape[1] != count:
-        raise PrenError(f"{SPLITS_FILE}: {key} has shape {table.shape}, but must be (m, {count}): a column per class.")
-    return table.T, f"{key}, {'to unit length' if wanted == 'normalised' else 'as published'}"
+    if table.ndim != 2 or table.shape[1] != len(names):
+        raise PrenError(f"{SPLITS_FILE}: {key} has shape {table.shape}, but must be (m, {len(names)}).")
+    return Signatures(tuple(names), table.T, {"kind": "attributes", "file": SPLITS_FILE, "key": key, "scale": wanted})
 
 
 def read_lists(splits: dict[str, NDArray[Any]], labels: Indices, names: list[str]) -> Lists:

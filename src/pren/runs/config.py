@@ -10,7 +10,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pren.data import file_options, folder_options, is_path, load, recommended_params
+from pren.data import find_dataset, is_path, load
 from pren.errors import PrenError, suggest
 from pren.files import read_bytes
 from pren.methods.base import Method
@@ -65,7 +65,7 @@ class RunConfig(BaseModel):
         """The same with every parameter written out and checked, and weights by paths that hold in any folder."""
         entry = METHODS[self.method]
         known = schema(entry.method).model_fields
-        advice = {key: value for key, value in recommended_params(self.data).items() if key in known}
+        advice = {key: value for key, value in find_dataset(self.data).params.items() if key in known}
         params = validate(entry.method, {**advice, **entry.preset, **self.params})
         if isinstance(params.get("weights"), str):
             params["weights"] = absolute_weights(params["weights"])
@@ -109,12 +109,13 @@ class RunConfig(BaseModel):
 
     def _paths(self) -> dict[str, str]:
         """The options that say where a file or a folder is; a bare name means a file of the data set's own folder."""
-        values = {key: str(self.options[key]) for key in file_options(self.data) if self.options.get(key) is not None}
+        keys = find_dataset(self.data).file_options
+        values = {key: str(self.options[key]) for key in keys if self.options.get(key) is not None}
         return {key: value for key, value in values.items() if Path(value).name != value} | self._folders()
 
     def _folders(self) -> dict[str, str]:
         """Those that say where a folder is: also True can stand there, for the usual place."""
-        values = {key: self.options.get(key) for key in folder_options(self.data)}
+        values = {key: self.options.get(key) for key in find_dataset(self.data).folder_options}
         return {key: str(value) for key, value in values.items() if isinstance(value, str | Path)}
 
     def _wherever(self) -> dict[str, Any]:

@@ -1,0 +1,201 @@
+"""What the user says of every class: numbers in ``signatures.csv``, or words in ``descriptions.csv``."""
+
+from __future__ import annotations
+
+import math
+import os
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from pren.data.findings import Findings, quoted
+from pren.data.tables import Table, TableRow, normal, read_table
+from pren.errors import PrenError
+from pren.signatures import ENCODERS, Signatures, encode
+
+SIGNATURES, DESCRIPTIONS = "signatures.csv", "descriptions.csv"
+LONGEST_NAME = 255  # bytes, as for the names of folders
+
+Content = tuple[float, ...] | str  # what a row says of its class
+
+
+@dataclass(eq=False)
+class ClassRows:
+    """The content of one of the two files.
+
+    Attributes:
+        file: Its name.
+        complete: Whether it could be read to its end, so that a class it does not name is not there.
+        attributes: The names of its columns of numbers; none for words.
+        rows: What it says of each class whose row is right.
+        known: The line of every class that it names, whatever else is wrong with the row.
+    """
+
+    file: str
+    complete: bool
+    attributes: tuple[str, ...] = ()
+    rows: dict[str, Content] = field(default_factory=dict)
+    known: dict[str, int] = field(default_factory=dict)
+
+    def signatures(self, encoder: str | None) -> Signatures:
+        """The signatures of these classes.
+
+        Args:
+            encoder: The text encoder for words; numbers need none.
+
+        Raises:
+            PrenError: If an encoder is needed and there is none.
+        """
+        names, rows = tuple(self.rows), list(self.rows.values())
+        if self.attributes:
+            return Signatures(names, np.array(rows), {"kind": "attributes", "file": self.file}, self.attributes)
+        if encoder is None:
+            raise PrenError(needs_encoder())
+        return encode(encoder, names, [str(text) for text in rows], file=self.file)
+
+
+def needs_encoder() -> str:
+    """What to say to somebody who has words and no encoder."""
+    return (
+        f"{DESCRIPTIONS} needs a text encoder: name one with --option encoder=NAME (installed: "
+        f"{', '.join(ENCODERS) or 'none'}), or give {SIGNATURES}."
+    )
+
+
+def read_classes(folder: Path, encoder: str | None, findings: Findings) -> ClassRows | None:
+    """Read the file that describes the classes; what is wrong with it goes to `findings`.
+
+    Args:
+        folder: Where it is.
+        encoder: A text encoder, if the words are wanted where there are numbers too.
+        findings: Where mistakes are noted.
+
+    Returns:
+        None if not even its header can be read.
+    """
+    has_numbers, has_words = (os.path.lexists(folder / file) for file in (SIGNATURES, DESCRIPTIONS))
+    if encoder is not None and not has_words:
+        findings.add(DESCRIPTIONS, "it is missing: it holds class,description for the text encoder.")
+    elif has_words and (encoder is not None or not has_numbers):
+        table = read_table(folder, DESCRIPTIONS, "class,description", findings)
+        return None if table is None else _classes(DESCRIPTIONS, table, (), _words, findings)
+    elif has_numbers:
+        table = read_table(folder, SIGNATURES, "class,attribute,attribute,…", findings)
+        if table is not None and _is_header(table.header, findings):
+            return _classes(SIGNATURES, table, _attributes(table.header, findings), _numbers, findings)
+    else:
+        findings.add(SIGNATURES, f"it is missing: it has a row for every class, seen and unseen. (Or {DESCRIPTIONS}.)")
+    return None
+
+
+def _classes(
+    file: str,
+    table: Table,
+    attributes: tuple[str, ...],
+    read: Callable[[TableRow, tuple[str, ...], Findings], Content | None],
+    findings: Findings,
+) -> ClassRows:
+    """Read a table with a row for every class."""
+    classes = ClassRows(file, table.complete, attributes)
+    for row in table.rows:
+        if findings.full(file):
+            classes.complete = False
+            break
+        name = normal(row.cells[0])
+        fault = name_fault(name)
+        if fault is None and name in classes.known:
+            fault = f"class {quoted(name)} stands in line {classes.known[name]} already: every class has one row."
+        if fault is not None:
+            findings.add(file, fault, row.line)
+        if name.strip():
+            classes.known.setdefault(name, row.line)
+        content = read(row, attributes, findings)
+        if fault is None and content is not None:
+            classes.rows[name] = content
+    for row in table.misfits:
+        classes.known.setdefault(normal(row.cells[0]), row.line)
+    if not classes.known and classes.complete:
+        findings.add(file, "it has no class: add one row for every class, seen and unseen.")
+    return classes
+
+
+def name_fault(name: str) -> str | None:
+    """What is wrong with the name of a class, None if nothing is: it must be able to be a folder's name."""
+    if not name.strip():
+        return "the class has no name."
+    if name != name.strip():
+        return f"class {quoted(name)} begins or ends with a blank: take it away."
+    if any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in name):
+        return f"class {quoted(name)} holds a line break or another control character: take it away."
+    if "/" in name or "\\" in name or name in (".", ".."):
+        return f"class {quoted(name)} cannot be the name of a folder: write it without / and \\."
+    if len(name.encode()) > LONGEST_NAME:
+        return f"class {quoted(name)} is longer than the name of a folder can be ({LONGEST_NAME} bytes)."
+    return None
+
+
+def _is_header(header: TableRow, findings: Findings) -> bool:
+    first = header.cells[0]
+    if len(header.cells) == 1 and any(separator in first for separator in ";\t"):
+        message = "its fields seem to be separated by semicolons or tabs: separate them by commas."
+    elif normal(first).strip().lower() != "class":
+        message = f"the first field must be 'class', not {quoted(first)}: the file begins with class,attribute,…"
+    elif len(header.cells) == 1:
+        message = "there is no attribute: the file begins with class,attribute,attribute,…"
+    else:
+        return True
+    findings.add(SIGNATURES, message, header.line)
+    return False
+
+
+def _attributes(header: TableRow, findings: Findings) -> tuple[str, ...]:
+    names = tuple(normal(cell).strip() for cell in header.cells[1:])
+    first: dict[str, int] = {}
+    for column, name in enumerate(names, start=2):
+        if not name:
+            findings.add(SIGNATURES, f"the attribute in column {column} has no name.", header.line)
+        elif name in first:
+            message = f"attribute {quoted(name)} stands twice, in columns {first[name]} and {column}."
+            findings.add(SIGNATURES, message, header.line)
+        first.setdefault(name, column)
+    return names
+
+
+def _numbers(row: TableRow, attributes: tuple[str, ...], findings: Findings) -> tuple[float, ...] | None:
+    """The signature in a row, None if it is not one."""
+    numbers: list[float] = []
+    for attribute, cell in zip(attributes, row.cells[1:], strict=True):
+        number = _number(cell)
+        if number is not None and math.isfinite(number):
+            numbers.append(number)
+            continue
+        if number is not None:
+            fault = f"is {quoted(cell)}: NaN and infinite values say nothing"
+        else:
+            fault = f"is {quoted(cell)}, not a number" if cell.strip() else "is empty"
+        findings.add(SIGNATURES, f"column {quoted(attribute)} {fault}.", row.line)
+    if len(numbers) < len(attributes):
+        return None
+    if not any(numbers):
+        message = "the signature is all zeros, so nothing tells this class from another: describe it, or leave it out."
+        findings.add(SIGNATURES, message, row.line)
+        return None
+    return tuple(numbers)
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell) if "_" not in cell else None  # 1_000 is a number to Python alone
+    except ValueError:
+        return None
+
+
+def _words(row: TableRow, attributes: tuple[str, ...], findings: Findings) -> str | None:
+    """The description in a row, None if it is empty."""
+    text = normal(row.cells[1]).strip()
+    if not text:
+        findings.add(DESCRIPTIONS, f"class {quoted(row.cells[0])} has no description.", row.line)
+    return text or None

@@ -1,0 +1,6 @@
+"""What tells classes apart: a vector for each, from attributes or from words."""
+
+from pren.signatures.encoders import ENCODERS, Encoder, encode, register_encoder
+from pren.signatures.table import Signatures
+
+__all__ = ["ENCODERS", "Encoder", "Signatures", "encode", "register_encoder"]

@@ -1,0 +1,37 @@
+"""Signatures and where they come from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Signatures:
+    """A vector for every class, as its source gives it: neither scaled nor checked for what it holds.
+
+    Attributes:
+        names: (L,) the classes.
+        values: (L, m) a row for each.
+        source: Where they come from, JSON-ready. Its ``kind`` is "attributes", "text" or whatever a source says.
+        attributes: (m,) what the columns mean; None if they have no names.
+    """
+
+    names: tuple[str, ...]
+    values: NDArray[np.float64]
+    source: dict[str, Any]
+    attributes: tuple[str, ...] | None = None
+
+    def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Signatures:
+        """Those of some classes, in this order."""
+        return Signatures(tuple(self.names[row] for row in rows), self.values[rows], self.source, self.attributes)
+
+    def record(self) -> dict[str, Any]:
+        """What a run notes: the source, the width, and a hash of names and values."""
+        digest = hashlib.sha256("\0".join(self.names).encode() + b"\0" + self.values.tobytes())
+        return {**self.source, "width": self.values.shape[1], "hash": digest.hexdigest()[:16]}
