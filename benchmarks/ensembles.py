@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from pren.core.ensemble import Ensemble
 from pren.core.projection import LabelEmbeddings
+from pren.engine.kept_memory import KeptLinear
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ def label_embeddings(size: Size) -> LabelEmbeddings:
 
 
 def batched(size: Size) -> Ensemble:
-    """The package's ensemble."""
-    return Ensemble(size.features, size.hidden, label_embeddings(size), True, np.random.default_rng(1))
+    """The package's ensemble, as PrEN builds it."""
+    return Ensemble(size.features, size.hidden, label_embeddings(size), True, np.random.default_rng(1), KeptLinear)
 
 
 class LoopedHeads(nn.Module):

@@ -19,8 +19,8 @@ from torch import nn
 from benchmarks.ensembles import Size, batched
 from benchmarks.tables import Table
 from benchmarks.timing import Settings
-from pren.core.progressive import predict
 from pren.core.voting import Network
+from pren.engine.chunks import apply, images_for_heads
 from pren.experiments.memory import peak_memory
 from pren.inputs import ArrayInputs
 
@@ -62,7 +62,8 @@ def _predict(images: int, size: Size) -> dict[str, int]:
     """Score a pool in this process, and say what it took."""
     network = Network(nn.Identity(), batched(size))
     features = np.random.default_rng(0).standard_normal((images, size.features), dtype=np.float32)
-    scores = predict(Fabric(accelerator="cpu", devices=1), network, ArrayInputs(features))
+    at_once = images_for_heads(network.ensemble)
+    scores = apply(Fabric(accelerator="cpu", devices=1), network, ArrayInputs(features), at_once)
     return {"peak": peak_memory(), "inputs": features.nbytes, "scores": scores.nbytes}
 
 

@@ -11,8 +11,8 @@ from torch import nn
 from benchmarks.ensembles import Size, batched
 from benchmarks.tables import Table
 from benchmarks.timing import Settings, interleave
-from pren.core.progressive import predict
-from pren.core.voting import Network, zsl_scores
+from pren.core.voting import Network
+from pren.engine.chunks import apply, images_for_heads
 from pren.inputs import ArrayInputs
 
 
@@ -29,10 +29,10 @@ def run(settings: Settings) -> list[Table]:
     @torch.inference_mode()
     def one_by_one() -> NDArray[np.float64]:
         rows = [torch.from_numpy(features[i : i + 1]) for i in range(sample)]
-        return torch.cat([zsl_scores(network.ensemble, network.ensemble(row)) for row in rows]).numpy()
+        return torch.cat([network(row) for row in rows]).numpy()
 
     def in_chunks() -> NDArray[np.float64]:
-        return predict(fabric, network, inputs)
+        return apply(fabric, network, inputs, images_for_heads(network.ensemble))
 
     if not np.allclose(in_chunks()[:sample], one_by_one(), atol=1e-4):
         raise AssertionError("the two ways disagree")

@@ -14,8 +14,8 @@ from benchmarks.ensembles import Size, batched
 from benchmarks.tables import Table
 from benchmarks.timing import Settings, interleave
 from benchmarks.training_step import ADAM, Trainer
-from pren.core.progressive import predict
 from pren.core.voting import Network
+from pren.engine.chunks import apply, images_for_heads
 from pren.inputs import ArrayInputs
 
 
@@ -56,4 +56,4 @@ def _prediction(size: Size, images: int, settings: Settings) -> Callable[[], obj
     network = Network(nn.Identity(), batched(size))
     features = np.random.default_rng(0).standard_normal((images, size.features), dtype=np.float32)
     inputs, fabric = ArrayInputs(features), Fabric(accelerator="cpu", devices=1)
-    return lambda: predict(fabric, network, inputs)
+    return lambda: apply(fabric, network, inputs, images_for_heads(network.ensemble))

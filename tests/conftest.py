@@ -9,6 +9,8 @@ from huggingface_hub import constants
 from hypothesis import settings
 from PIL import Image
 
+from pren.core.ensemble import Ensemble
+from pren.core.projection import LabelEmbeddings
 from pren.errors import PrenError
 from pren.experiments import comparison
 from pren.experiments.cells import Result, compute
@@ -44,6 +46,21 @@ def make_problem():
         return Problem.from_arrays(
             train, names[labels], signatures[order], pool, names[order], setting=setting, backbone=backbone
         )
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def make_ensemble():
+    """Build heads over given subsets (K, L), with Gaussian label embeddings unless some are given."""
+
+    def build(subsets, vectors=None, *, h=3, in_features=4, hidden=(8, 5), output_relu=True, seed=0, **options):
+        rng = np.random.default_rng(seed)
+        subsets = np.asarray(subsets, dtype=bool)
+        if vectors is None:
+            vectors = rng.normal(size=(len(subsets), h, subsets.shape[1]))
+        labels = LabelEmbeddings(np.asarray(vectors, dtype=np.float64), subsets)
+        return Ensemble(in_features, hidden, labels, output_relu, rng, **options)
 
     return build
 

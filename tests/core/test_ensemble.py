@@ -6,7 +6,8 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pren.core.voting import Network, gzsl_scores, zsl_scores
+from pren.core.ensemble import BatchedLinear
+from pren.core.voting import gzsl_scores, zsl_scores
 
 D, H, L, N = 4, 3, 6, 9
 SUBSETS = np.array([[0, 0, 1, 1, 0, 1], [0, 0, 0, 1, 1, 1], [0, 0, 1, 0, 1, 1], [0, 0, 1, 1, 1, 0], [0, 0, 0, 1, 0, 1]])
@@ -49,6 +50,63 @@ def output_relu(request):
 @pytest.fixture
 def ensemble(make_ensemble, output_relu):
     return make_ensemble(SUBSETS, h=H, in_features=D, output_relu=output_relu).double()
+
+
+# --- a layer
+
+
+FAN_IN, FAN_OUT = 4, 5
+
+
+def layers(relu):
+    """K linear layers as one, and one by one as torch has them."""
+    layer = BatchedLinear(K, FAN_IN, FAN_OUT, np.random.default_rng(0), relu).double()
+    heads = []
+    for W, b in zip(layer.weight.detach(), layer.bias.detach(), strict=True):
+        head = nn.Linear(FAN_IN, FAN_OUT).double()
+        head.weight.data, head.bias.data = W.T.clone(), b[0].clone()
+        heads.append(nn.Sequential(head, nn.ReLU()) if relu else nn.Sequential(head))
+    return layer, heads
+
+
+def loss_of(outputs):
+    """Something whose gradient differs from head to head, image to image and unit to unit."""
+    return (outputs.sin() * torch.arange(1, outputs.numel() + 1).reshape(outputs.shape)).sum()
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["own inputs", "shared inputs"])
+@pytest.mark.parametrize("relu", [False, True], ids=["linear", "relu"])
+def test_a_layer_is_a_layer_of_each_head(relu, shared):
+    layer, heads = layers(relu)
+    x = torch.from_numpy(np.random.default_rng(1).normal(size=(1 if shared else K, N, FAN_IN))).requires_grad_()
+    again = x.detach().clone().requires_grad_()
+    outputs = layer(x.expand(K, N, FAN_IN))
+    expected = torch.stack([head(own) for head, own in zip(heads, again.expand(K, N, FAN_IN), strict=True)])
+    assert torch.allclose(outputs, expected)
+    assert (outputs >= 0).all() == relu
+    loss_of(outputs).backward()
+    loss_of(expected).backward()
+    assert torch.allclose(x.grad, again.grad)
+    for k, head in enumerate(heads):
+        assert torch.allclose(layer.weight.grad[k], head[0].weight.grad.T)
+        assert torch.allclose(layer.bias.grad[k, 0], head[0].bias.grad)
+    with torch.inference_mode():
+        assert torch.equal(layer(x.expand(K, N, FAN_IN)), outputs)
+
+
+def test_the_weights_of_a_layer_start_as_torchs_do():
+    layer = BatchedLinear(2, 16, 400, np.random.default_rng(0))
+    assert layer.weight.dtype == layer.bias.dtype == torch.float32
+    assert layer.weight.shape == (2, 16, 400)
+    assert layer.bias.shape == (2, 1, 400)
+    for values in (*layer.weight.detach(), *layer.bias.detach()):  # of each head: uniform up to 1 / sqrt(fan_in)
+        assert 0.24 < values.max() <= 0.25
+        assert -0.24 > values.min() >= -0.25
+        assert values.std().item() == pytest.approx(0.25 / 3**0.5, rel=0.1)
+    assert not torch.isclose(layer.weight[0], layer.weight[1]).any()  # the heads differ
+
+
+# --- the ensemble
 
 
 def test_embeddings_and_similarities_are_those_of_each_head(ensemble, output_relu):
@@ -146,16 +204,6 @@ def test_weights_come_from_the_generator_alone(make_ensemble):
         assert ours.abs().max() <= fan_in**-0.5
 
 
-def test_a_network_is_a_backbone_and_the_loss_of_its_features(ensemble):
-    backbone = nn.Sequential(nn.Flatten(), nn.Linear(12, D)).double()
-    images = torch.randn(N, 3, 2, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    _, targets = batch()
-    loss = Network(backbone, ensemble)(images, targets)
-    assert torch.isclose(loss, ensemble.loss(backbone(images), targets))
-    loss.backward()
-    assert backbone[1].weight.grad.abs().max() > 0
-
-
 class Operations(TorchDispatchMode):
     """Counts what is really computed, forward and backward."""
 
@@ -186,9 +234,18 @@ def test_nothing_loops_over_the_heads(make_ensemble, what):
             elif what == "vote":
                 zsl_scores(ensemble, ensemble(features))
             else:
-                gzsl_scores(ensemble, ensemble(features), what, 0.0)
+                gzsl_scores(ensemble, ensemble(features), what)
 
         return run
 
     few, many = operations(work(2)), operations(work(20))
     assert few == many > 5
+
+
+def test_any_kind_of_layer_can_make_the_heads(make_ensemble):
+    class Other(BatchedLinear):
+        pass
+
+    ensemble = make_ensemble(SUBSETS, linear=Other)
+    assert [type(layer) for layer in ensemble.layers] == [Other] * 3
+    assert [layer.relu for layer in ensemble.layers] == [True, True, False]

@@ -20,7 +20,6 @@ from pren.core.projection import (
     top_eigenvectors,
 )
 from pren.errors import PrenError
-from pren.methods.pren import PrEN
 from pren.seeds import stream
 
 
@@ -421,34 +420,3 @@ def test_without_projection_every_head_sees_the_signatures_themselves():
     assert labels.vectors.shape == (3, 5, 6)
     assert all(np.array_equal(E, M.T) for E in labels.vectors)
     assert labels.subsets is subsets
-
-
-# --- all of it, through PrEN
-
-TINY = {"hidden": (8,), "rounds": 2, "initial_batches": 3, "batches": 3, "batch_size": 8}
-
-
-@pytest.mark.parametrize(("n_unseen", "heads"), [(1, 1), (1, 3), (2, 1), (2, 4), (3, 2), (3, 7)])
-def test_few_unseen_classes_are_enough(make_problem, n_unseen, heads):
-    problem = make_problem(n_unseen=n_unseen)
-    model = PrEN(heads=heads, **TINY).fit(problem)
-    scores = model.scores(problem.pool)
-    assert np.isfinite(scores).all()
-    assert model.network_.ensemble.subsets.any(dim=0).sum() == n_unseen
-    assert problem.classes.unseen[model.predict(problem.pool)].all()
-
-
-@pytest.mark.parametrize("setting", ["zsl", "gzsl"])
-def test_reordering_the_classes_changes_nothing(make_problem, setting):
-    order = np.random.default_rng(1).permutation(8)
-    plain, moved = make_problem(setting=setting), make_problem(setting=setting, order=order)
-    assert plain.classes.names != moved.classes.names
-    models = [PrEN(heads=4, **TINY, first_rounds=1) for _ in range(2)]
-    rounds = [list(model.fit_rounds(problem)) for model, problem in zip(models, (plain, moved), strict=True)]
-    pool = np.arange(len(plain.pool))
-    scores = [model.scores(plain.pool[pool]) for model in models]
-    assert np.array_equal(scores[0][:, order], scores[1])
-    for before, after in zip(*rounds, strict=True):
-        assert before.loss == after.loss
-        assert np.array_equal(before.pseudo.images, after.pseudo.images)
-        assert np.array_equal(before.pseudo.labels, order[after.pseudo.labels])

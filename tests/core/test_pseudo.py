@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pren.core.pseudo import PseudoLabels, per_class, select
+from pren.core.pseudo import PseudoLabels, best_candidate, per_class, top_per_class
 
 
 def labels_of(*pairs):
@@ -19,7 +19,11 @@ def pairs_of(pseudo):
     return list(zip(pseudo.images.tolist(), pseudo.labels.tolist(), strict=True))
 
 
-def select_by_loops(scores, candidates, top):
+def select(scores, candidates, top, last=None):
+    return top_per_class(scores, candidates, top, last or PseudoLabels.none())
+
+
+def best_by_loops(scores, candidates):
     predicted = []
     for row in scores:
         best = None
@@ -27,6 +31,11 @@ def select_by_loops(scores, candidates, top):
             if candidates[c] and (best is None or score > row[best]):
                 best = c
         predicted.append(best)
+    return predicted
+
+
+def select_by_loops(scores, candidates, top):
+    predicted = best_by_loops(scores, candidates)
     chosen = []
     for c in range(scores.shape[1]):
         mine = [i for i, label in enumerate(predicted) if label == c]
@@ -54,6 +63,19 @@ def test_the_selection_is_that_of_the_loop(selection):
 
 
 @given(selections())
+def test_the_best_candidate_is_that_of_the_loop(selection):
+    scores, candidates, _ = selection
+    best = best_candidate(scores, candidates)
+    assert best.tolist() == best_by_loops(scores, candidates)
+    assert best.dtype == np.int64
+
+
+def test_of_equal_candidates_the_first_is_best():
+    scores = np.array([[2.0, 1.0, 1.0], [2.0, 0.0, 1.0]])
+    assert best_candidate(scores, np.array([False, True, True])).tolist() == [1, 2]
+
+
+@given(selections())
 def test_the_selection_takes_the_best_of_those_predicted_as_each_class(selection):
     scores, candidates, top = selection
     pseudo = select(scores, candidates, top)
@@ -67,6 +89,12 @@ def test_the_selection_takes_the_best_of_those_predicted_as_each_class(selection
         left_out = np.setdiff1d(mine, chosen)
         if len(chosen) and len(left_out):
             assert scores[chosen, c].min() > scores[left_out, c].max()
+
+
+@given(selections(), selections())
+def test_every_round_selects_afresh(selection, other):
+    last = select(*other)
+    assert pairs_of(select(*selection, last)) == pairs_of(select(*selection))
 
 
 @given(selections(), st.randoms(use_true_random=False))

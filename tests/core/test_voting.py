@@ -13,13 +13,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from pren.core import voting
-from pren.core.progressive import predict
 from pren.core.voting import (
     Network,
-    chunk_size,
     gzsl_scores,
     head_votes,
     mean_probabilities,
@@ -27,7 +23,6 @@ from pren.core.voting import (
     vote_shares,
     zsl_scores,
 )
-from pren.inputs import ArrayInputs
 
 
 @st.composite
@@ -138,45 +133,37 @@ def test_scores_are_those_of_the_loops(make_ensemble, election):
     assert np.allclose(zsl[:, ~unseen], p[:, ~unseen], atol=1e-6)
 
 
-@given(elections(), st.sampled_from([0.0, 0.25, -2.5]))
-def test_generalised_scores_are_those_of_the_loops(make_ensemble, election, gamma):
+@given(elections())
+def test_generalised_scores_are_those_of_the_loops(make_ensemble, election):
     subsets, E, raw = election
     ensemble = make_ensemble(subsets, E)
     phi, p = phi_and_p_by_loops(ensemble, raw)
     seen = ~subsets.any(axis=0)
-    probability = gzsl_scores(ensemble, raw, "probability", gamma)
+    probability = gzsl_scores(ensemble, raw, "probability")
     assert probability.dtype == torch.float64
-    assert np.allclose(probability, p - gamma * seen, atol=1e-6)
-    literal = gzsl_scores(ensemble, raw, "literal", gamma)
+    assert np.allclose(probability, p, atol=1e-6)
+    literal = gzsl_scores(ensemble, raw, "literal")
     assert literal.dtype == torch.float64
     epsilon = tie_break_weight(ensemble.subsets)
     v = ensemble.activate(raw).numpy()
     for n in range(raw.shape[1]):
         for c in range(len(seen)):
             if seen[c]:
-                expected = np.mean([v[k, n] @ E[k][:, c] for k in range(len(subsets))]) - gamma
+                expected = np.mean([v[k, n] @ E[k][:, c] for k in range(len(subsets))])
             else:
                 expected = phi[n, c] + epsilon * p[n, c]
             assert literal[n, c].item() == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("rule", ["literal", "probability"])
-def test_gamma_is_taken_off_in_double_precision(make_ensemble, rule):
-    ensemble = make_ensemble([[False, True, True], [False, True, True]])
-    raw = torch.ones(2, 4, 3)
-    taken_off = gzsl_scores(ensemble, raw, rule, 0.0) - gzsl_scores(ensemble, raw, rule, 0.1)
-    assert np.allclose(taken_off, [0.1, 0, 0], rtol=0, atol=1e-12)
-
-
 def test_the_probabilities_of_a_head_are_over_all_classes(make_ensemble):
     ensemble = make_ensemble([[False, False, True, True]] * 2, np.zeros((2, 1, 4)))
-    assert torch.allclose(gzsl_scores(ensemble, torch.ones(2, 3, 1), "probability", 0.0), torch.tensor(0.25).double())
+    assert torch.allclose(gzsl_scores(ensemble, torch.ones(2, 3, 1), "probability"), torch.tensor(0.25).double())
 
 
 def test_the_probability_of_an_unseen_class_is_that_of_its_own_heads(make_ensemble):
     # The head that does not vote on class 1 is sure of it; only the head that does is asked.
     E = [[[0, 9, 0]], [[0, 0, 0]]]
-    p = gzsl_scores(make_ensemble([[0, 0, 1], [0, 1, 0]], E), torch.ones(2, 1, 1), "probability", 0.0)
+    p = gzsl_scores(make_ensemble([[0, 0, 1], [0, 1, 0]], E), torch.ones(2, 1, 1), "probability")
     assert p[0, 1].item() == pytest.approx(1 / 3)
     assert p[0, 0].item() == pytest.approx((1 / 3 + 1 / (2 + np.exp(9))) / 2)  # a seen class: all heads
 
@@ -232,74 +219,33 @@ def test_the_closest_vote_shares_are_kept_apart(n):
     assert epsilon < 1 / n**2
 
 
-# --- in chunks
+# --- the network
 
 
-def network_of(make_ensemble, backbone=None):
-    subsets = [[0, 0, 1, 1, 0], [0, 0, 0, 1, 1], [0, 0, 1, 0, 1]]
-    return Network(backbone or nn.Identity(), make_ensemble(subsets, hidden=(8,)))
+@pytest.mark.parametrize("rule", ["votes", "literal", "probability"])
+def test_a_network_scores_by_its_rule(make_ensemble, rule):
+    ensemble = make_ensemble([[0, 0, 1, 1, 0], [0, 0, 0, 1, 1], [0, 0, 1, 0, 1]])
+    backbone = nn.Sequential(nn.Flatten(), nn.Linear(12, 4))
+    images = torch.from_numpy(np.random.default_rng(0).normal(size=(7, 3, 2, 2)).astype(np.float32))
+    with torch.inference_mode():
+        raw = ensemble(backbone(images))
+        expected = zsl_scores(ensemble, raw) if rule == "votes" else gzsl_scores(ensemble, raw, rule)
+        network = Network(backbone, ensemble, rule)
+        assert torch.equal(network(images), expected)
+        assert torch.equal(Network(backbone, ensemble).scores(images, rule), expected)
+    others = [network.scores(images, other) for other in {"votes", "literal", "probability"} - {rule}]
+    assert not any(torch.allclose(scores, expected) for scores in others)
 
 
-POOL = ArrayInputs(np.random.default_rng(0).normal(size=(23, 4)).astype(np.float32))
+def test_a_network_votes_unless_it_is_told_otherwise(make_ensemble):
+    assert Network(nn.Identity(), make_ensemble([[0, 1, 1]])).rule == "votes"
 
 
-@pytest.mark.parametrize("rule", [None, "literal", "probability"])
-@pytest.mark.parametrize("size", [1, 7, 23, 1000])
-def test_chunks_change_nothing(fabric, make_ensemble, monkeypatch, rule, size):
-    network = network_of(make_ensemble)
-    raw = network.ensemble(POOL[np.arange(23)])
-    whole = zsl_scores(network.ensemble, raw) if rule is None else gzsl_scores(network.ensemble, raw, rule, 0.3)
-    monkeypatch.setattr(voting, "CHUNK_IMAGES", size)
-    scores = predict(fabric, network, POOL, rule, 0.3)
-    assert scores.dtype == np.float64
-    assert np.allclose(scores, whole.detach(), atol=1e-6)
-
-
-def test_no_images_have_no_scores(fabric, make_ensemble):
-    assert predict(fabric, network_of(make_ensemble), ArrayInputs(np.empty((0, 4), dtype=np.float32))).shape == (0, 5)
-
-
-@pytest.mark.parametrize(
-    ("images", "numbers", "size"),
-    [(256, 8_000_000, 256), (256, 24 * 10, 10), (256, 24 * 10 - 1, 9), (4, 24 * 10, 4), (256, 1, 1)],
-)
-def test_the_size_of_a_chunk(make_ensemble, monkeypatch, images, numbers, size):
-    monkeypatch.setattr(voting, "CHUNK_IMAGES", images)
-    monkeypatch.setattr(voting, "CHUNK_NUMBERS", numbers)
-    assert chunk_size(network_of(make_ensemble).ensemble) == size  # 3 heads, and 8 units are the widest layer
-
-
-def test_classes_count_where_they_outnumber_the_units(make_ensemble, monkeypatch):
-    monkeypatch.setattr(voting, "CHUNK_NUMBERS", 1000)
-    assert chunk_size(make_ensemble(np.arange(50)[None] > 1, hidden=(8,))) == 20
-
-
-class LargestTensor(TorchDispatchMode):
-    def __init__(self):
-        super().__init__()
-        self.numbers = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        result = function(*args, **(kwargs or {}))
-        if isinstance(result, torch.Tensor):
-            self.numbers = max(self.numbers, result.numel())
-        return result
-
-
-@pytest.mark.parametrize("rule", [None, "literal", "probability"])
-def test_memory_does_not_grow_with_the_pool(fabric, make_ensemble, monkeypatch, rule):
-    monkeypatch.setattr(voting, "CHUNK_NUMBERS", 24 * 10)
-    network = network_of(make_ensemble)
-    for images in (20, 200):
-        pool = ArrayInputs(np.zeros((images, 4), dtype=np.float32))
-        with LargestTensor() as largest:
-            predict(fabric, network, pool, rule)
-        assert largest.numbers == 24 * 10
-
-
-def test_prediction_is_in_evaluation_mode_and_leaves_no_gradient(fabric, make_ensemble):
-    network = network_of(make_ensemble, nn.Dropout(0.5))
-    network.train()
-    first, second = predict(fabric, network, POOL), predict(fabric, network, POOL)
-    assert np.array_equal(first, second)
-    assert all(p.grad is None for p in network.parameters())
+def test_the_loss_of_a_network_is_that_of_its_features(make_ensemble):
+    ensemble = make_ensemble([[0, 1, 1], [0, 1, 1]])
+    backbone = nn.Sequential(nn.Flatten(), nn.Linear(12, 4))
+    images, targets = torch.ones(5, 3, 2, 2), torch.tensor([0, 1, 2, 0, 1])
+    loss = Network(backbone, ensemble).loss(images, targets)
+    assert torch.equal(loss, ensemble.loss(backbone(images), targets))
+    loss.backward()
+    assert backbone[1].weight.grad.abs().max() > 0

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.io import loadmat, savemat
 
-from pren.core.pseudo import select
+from pren.core.pseudo import PseudoLabels, top_per_class
 from pren.data import load, xlsa17_images
 from pren.data.benchmarks import find_benchmark
 from pren.data.xlsa17_images import read_images, spelled_class
@@ -462,8 +462,8 @@ class TestRealFeatures:
         problem, answers = cub
         scores = ESZSL(**CHOSEN).fit(problem).scores(problem.pool)
         order = np.random.default_rng(1).permutation(len(problem.pool))
-        one = select(scores, problem.classes.unseen, 15)
-        two = select(scores[order], problem.classes.unseen, 15)
+        one = top_per_class(scores, problem.classes.unseen, 15, PseudoLabels.none())
+        two = top_per_class(scores[order], problem.classes.unseen, 15, PseudoLabels.none())
         pairs = set(zip(one.images.tolist(), one.labels.tolist(), strict=True))
         assert pairs == set(zip(order[two.images].tolist(), two.labels.tolist(), strict=True))
         before, after = (

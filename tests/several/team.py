@@ -136,7 +136,6 @@ def fit(fabric):
         features = problem((5,), setting)
         _compare(fabric, features, 1e-5, {**small, "rounds": 3, "batches": 20})
         images = problem((1, 8, 8), setting)
-        _compare(fabric, images, 1e-5, {**small, "rounds": 1, "batches": 10, "frozen": True})
         # Gradients are summed in another order, and Adam makes much of little: only the beginning can be the same.
         few = {**small, "rounds": 1, "initial_batches": 2, "batches": 1, "lr": 1e-4, "batch_size": 11}
         _compare(fabric, images, 1e-4, few)
@@ -150,7 +149,8 @@ def _compare(fabric, given, tolerance, params):
     for one, other in zip(rounds, team.fit_rounds(given, fabric=fabric), strict=True):
         assert np.array_equal(one.pseudo.images, other.pseudo.images)
         assert np.array_equal(one.pseudo.labels, other.pseudo.labels)
-        assert abs(one.loss - other.loss) < tolerance * abs(one.loss)
+        one_loss, other_loss = one.figures["loss"], other.figures["loss"]
+        assert abs(one_loss - other_loss) < tolerance * abs(one_loss)
     assert rounds[-1].number == 0 or len(rounds[-1].pseudo)
     weights = team.network_.state_dict()
     for name, value in alone.network_.state_dict().items():
@@ -198,7 +198,7 @@ def divide(fabric):
     x = torch.from_numpy(rng.normal(size=(3, 4)).astype(np.float32))
     assert torch.equal(mine.ensemble(x), network.ensemble(x)[own])
     optimizer = torch.optim.Adam(mine.parameters())
-    mine(x, torch.tensor([0, 1, 2])).backward()
+    mine.loss(x, torch.tensor([0, 1, 2])).backward()
     optimizer.step()
     assert torch.equal(mine.ensemble(x), network.ensemble(x)[own])
     state = whole_state(fabric, network, optimizer)
