@@ -83,13 +83,13 @@ class TestFolders:
         (tmp_path / "mydata").mkdir()
         (tmp_path / "numbers").mkdir()
         config = RunConfig(data="mydata")
-        settled = config.settled({})
-        assert settled.data == str(tmp_path / "mydata")
-        assert RunConfig(data="numbers").settled({}).data == "numbers"
+        recorded = config.for_record({})
+        assert recorded.data == str(tmp_path / "mydata")
+        assert RunConfig(data="numbers").for_record({}).data == "numbers"
         (tmp_path / "mydata").rename(tmp_path / "moved")
-        assert settled.is_path()
-        assert settled.resolved().difference(RunConfig(data="moved").resolved()) == []
-        assert settled.record["id"] == RunConfig(data="moved").settled({}).record["id"]
+        assert recorded.is_path()
+        assert recorded.resolved().difference(RunConfig(data="moved").resolved()) == []
+        assert recorded.record["id"] == RunConfig(data="moved").for_record({}).record["id"]
 
     @pytest.mark.parametrize("data", ["numbers", "mydata"])
     def test_names_are_no_paths(self, data, tmp_path, monkeypatch):
@@ -119,7 +119,7 @@ class TestOptions:
         )
         assert one.difference(two) == []
         assert two.difference(three) == ["options.features: 'x.mat', 'y.mat'"]
-        ids = [config.settled({}).record["id"] for config in (one, two, three)]
+        ids = [config.for_record({}).record["id"] for config in (one, two, three)]
         assert ids[0] == ids[1] != ids[2]
 
     def test_where_a_folder_is_and_what_it_is_called_makes_no_difference(self):
@@ -128,7 +128,7 @@ class TestOptions:
         assert usual.difference(bare) == bare.difference(path) == path.difference(usual) == []
         assert path.difference(no) == ["options.images: True, False"]
         assert nothing.difference(bare) == ["options.images: None, True"]
-        ids = [config.settled({}).record["id"] for config in (usual, bare, path, no, nothing)]
+        ids = [config.for_record({}).record["id"] for config in (usual, bare, path, no, nothing)]
         assert ids[0] == ids[1] == ids[2]
         assert len(set(ids)) == 3
 
@@ -143,29 +143,23 @@ class TestOptions:
             ("./x.mat", str(tmp_path / "x.mat")),
             ("x.mat",) * 2,
         ):
-            config = RunConfig(data="cub", options={"features": given, "fold": 1}).settled({})
+            config = RunConfig(data="cub", options={"features": given, "fold": 1}).for_record({})
             assert config.options == {"features": kept, "fold": 1}
         for given, kept in (("a/b", str(tmp_path / "a/b")), ("b", str(tmp_path / "b")), (True,) * 2, (None,) * 2):
-            assert RunConfig(data="cub", options={"images": given}).settled({}).options == {"images": kept}
+            assert RunConfig(data="cub", options={"images": given}).for_record({}).options == {"images": kept}
 
     def test_they_are_part_of_the_identity(self):
-        ids = {RunConfig(data="cub", options=o).settled({}).record["id"] for o in ({}, {"fold": 1}, {"fold": 2})}
+        ids = {RunConfig(data="cub", options=o).for_record({}).record["id"] for o in ({}, {"fold": 1}, {"fold": 2})}
         assert len(ids) == 3
 
-    def test_a_run_from_before_there_were_options(self):
-        old = {"format": 2, "data": "numbers", "split": "val", "method": "eszsl", "params": {}}
-        config = parse_config(old, "here").resolved()
-        assert config.options == {}
-        assert config.settled({"hashes": {"data": "x"}}).record["id"] == "3d92d68181b8cc59"  # as it was then
-
-    def test_a_run_from_before_there_was_a_parameter(self):
-        """It keeps its id; another value of the parameter is another run."""
-        plain, raw, scaled = (
-            RunConfig(data="numbers", method="eszsl", params=params).resolved().settled({}).record["id"]
-            for params in ({}, {"features": "raw"}, {"features": "l2"})
+    def test_where_weights_are_makes_no_difference(self):
+        one, two, three = (
+            RunConfig(data="x.npz", extractor={"weights": weights}).resolved()
+            for weights in ("a.pth", "b/a.pth", "random")
         )
-        assert plain == raw
-        assert plain != scaled
+        assert one.difference(two) == []
+        assert one.difference(three)
+        assert one.identity({}) == two.identity({}) != three.identity({})
 
     def test_they_survive_being_written(self, tmp_path):
         config = RunConfig(data="cub", options={"features": "x.mat", "fold": 1, "train_on": None})

@@ -54,7 +54,7 @@ def fit(
         base = RunFolder.open(out).config().model_dump() if resume and out is not None else None
         given = {"data": data, "method": method, **chosen.settings()}
         built = options.build_config(config, given, params, base, data_options)
-        return options.with_seed(vision.applied(built), seed).resolved()
+        return options.with_seed(vision.applied(built), seed)
 
     wanted = _agree(fabric, read_config)
     run = _train(wanted, out or _default_folder(wanted), resume, fabric)
@@ -84,7 +84,7 @@ def _default_folder(config: RunConfig) -> Path:
     if config.extractor is not None:
         backbone = [f"frozen-{config.extractor.backbone}"]
     else:
-        backbone = [config.params["backbone"]] if config.params.get("backbone") else []
+        backbone = [str(config.params["backbone"])] if config.params.get("backbone") else []
     # That it is images shows in the backbone.
     options = {key: value for key, value in config.options.items() if key != "images"}
     chosen = [f"{key}={Path(str(value)).stem}" for key, value in sorted(options.items())]
@@ -106,7 +106,7 @@ def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:
         with agreed(fabric):
             if fabric.is_global_zero:
                 text = _as_json(read_config())
-        return RunConfig.model_validate_json(share_text(fabric, text)).resolved()
+        return RunConfig.model_validate_json(share_text(fabric, text))
 
 
 def _as_json(config: RunConfig) -> str:

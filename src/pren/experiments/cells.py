@@ -102,7 +102,7 @@ def make_task(config: RunConfig, hashes: dict[str, str], seed: int | None) -> Ta
         seed=seed,
         version=__version__,
     )
-    return Task(cell=cell, config=resolved.model_copy(update={"params": params}).anywhere())
+    return Task(cell=cell, config=resolved.model_copy(update={"params": params}).with_absolute_paths())
 
 
 def compute(task: Task) -> Result:

@@ -227,7 +227,9 @@ def _choose(base: RunConfig, study: Study, folds: Sequence[tuple[Problem, Answer
         "hashes": study.what["folds"],
         "version": __version__,
     }
-    chosen = base.anywhere().model_copy(update={"params": {**base.params, **params}, "record": {"tuned": record}})
+    chosen = base.with_absolute_paths().model_copy(
+        update={"params": {**base.params, **params}, "record": {"tuned": record}}
+    )
     failed = sum(trial.value is None for trial in study.trials)
     return Tuned(chosen.resolved(), MAIN_FIGURE[base.setting], value, figures, len(study.trials), failed)
 

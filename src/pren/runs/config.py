@@ -69,36 +69,25 @@ class RunConfig(BaseModel):
         params = validate(entry.method, {**advice, **entry.preset, **self.params})
         if isinstance(params.get("weights"), str):
             params["weights"] = absolute_weights(params["weights"])
-        extractor = None if self.extractor is None else self.extractor.anywhere()
+        extractor = None if self.extractor is None else self.extractor.with_absolute_paths()
         return self.model_copy(update={"params": params, "extractor": extractor})
 
-    def settled(self, record: dict[str, Any]) -> RunConfig:
-        """The same for a run folder: with what is to be remembered, and paths that hold in any working folder.
-
-        The record's id is that of all runs with these settings on these data, wherever and whenever.
-        """
-        apart = {"data", "root", "cache", "record"}
-        what = {**self.model_dump(mode="json", exclude=apart), "hashes": record.get("hashes")}
-        what["options"] |= self._wherever()
-        for key in ("options", "extractor"):
-            if not what[key]:
-                del what[key]  # so that runs from before there were any keep their id
-        identity = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
-        return self.anywhere().model_copy(update={"record": {"id": identity, **record}})
-
-    def anywhere(self) -> RunConfig:
+    def with_absolute_paths(self) -> RunConfig:
         """The same with paths that hold in any working folder."""
-        data = str(Path(self.data).absolute()) if self.is_path() else self.data
-        root, cache = (None if path is None else str(Path(path).absolute()) for path in (self.root, self.cache))
-        options = {**self.options, **{key: str(Path(path).absolute()) for key, path in self._paths().items()}}
-        return self.model_copy(
-            update={
-                "data": data,
-                "root": root,
-                "options": options,
-                "cache": cache,
-            }
-        )
+        paths = {"data": self.data if self.is_path() else None, "root": self.root, "cache": self.cache}
+        update: dict[str, Any] = {key: _absolute(path) for key, path in paths.items() if path is not None}
+        update["options"] = {**self.options, **{key: _absolute(path) for key, path in self._paths().items()}}
+        return self.model_copy(update=update)
+
+    def for_record(self, record: dict[str, Any]) -> RunConfig:
+        """The same for a run folder: with what is to be remembered, and paths that hold in any working folder."""
+        identity = self.identity(record.get("hashes"))
+        return self.with_absolute_paths().model_copy(update={"record": {"id": identity, **record}})
+
+    def identity(self, hashes: dict[str, str] | None) -> str:
+        """The id of all runs with these settings on the data with these hashes, wherever and whenever."""
+        what = {**self._without_places(), "hashes": hashes}
+        return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
     def load_data(self) -> tuple[Problem, Answers | None]:
         """The problem and, where they are known, its answers."""
@@ -114,16 +103,18 @@ class RunConfig(BaseModel):
         return {key: value for key, value in values.items() if Path(value).name != value} | self._folders()
 
     def _folders(self) -> dict[str, str]:
-        """Those that say where a folder is: also True can stand there, for the usual place."""
+        """The options that say where a folder is; True means the usual place, and is no path."""
         values = {key: self.options.get(key) for key in find_dataset(self.data).folder_options}
         return {key: str(value) for key, value in values.items() if isinstance(value, str | Path)}
 
-    def _wherever(self) -> dict[str, Any]:
-        """What to compare in place of paths: the files' names, and of folders that they are used.
-
-        Where they are does not matter, and hashes tell what they hold.
-        """
-        return {key: Path(path).name for key, path in self._paths().items()} | dict.fromkeys(self._folders(), True)
+    def _without_places(self) -> dict[str, Any]:
+        """All settings but for where data, folders and weights are: hashes tell what they hold."""
+        content = self.model_dump(exclude={"data", "root", "cache", "record"})
+        content["options"] |= {key: Path(path).name for key, path in self._paths().items()}
+        content["options"] |= dict.fromkeys(self._folders(), True)
+        if self.extractor is not None:
+            content["extractor"]["weights"] = self.extractor.kind_of_weights()
+        return content
 
     def create_method(self) -> Method:
         """The method, not yet fitted."""
@@ -134,10 +125,9 @@ class RunConfig(BaseModel):
 
         Not where the data are: they may have moved, and their hashes tell whether they are the same.
         """
-        aside = {"record", "root", "cache"} | ({"data"} if self.is_path() and other.is_path() else set())
-        ours, theirs = self.model_dump(exclude=aside), other.model_dump(exclude=aside)
+        ours, theirs = self._without_places(), other._without_places()
         for config, content in ((self, ours), (other, theirs)):
-            content["options"] |= config._wherever()
+            content["data"] = None if self.is_path() and other.is_path() else config.data
             for group in ("options", "params"):
                 content |= {f"{group}.{key}": value for key, value in content.pop(group).items()}
         keys = [*ours, *(key for key in theirs if key not in ours)]
@@ -146,6 +136,10 @@ class RunConfig(BaseModel):
     def to_yaml(self) -> str:
         """As text that `parse_config` takes after `parse_yaml`."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def _absolute(path: str) -> str:
+    return str(Path(path).absolute())
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -79,25 +79,27 @@ def train(
                     folder = _reopen(out, config, hashes, command)
                 else:
                     record = {"hashes": hashes, "source": problem.source, **_surroundings(command, fabric)}
-                    folder = RunFolder.create(out, config.settled(record))
+                    folder = RunFolder.create(out, config.for_record(record))
         if folder is not None and answers is not None:
             folder.names, folder.unreadable = answers.names, answers.unreadable
         with folder or nullcontext():
             if not share_text(fabric, "finished" if folder is not None and folder.finished() else ""):
                 try:
-                    _fit(fabric, folder, method, problem, on_round)
+                    method = _fit(fabric, folder, method, problem, on_round)
                 except Exception:
                     if folder is not None and not resume:
                         folder.discard_if_nothing_done()
                     raise
                 with agreed(fabric):
                     if folder is not None:
-                        finish(folder, problem, answers)
+                        _finish(folder, method, problem, answers, hashes)
     return folder or RunFolder(out)
 
 
-def _fit(fabric: Fabric, folder: RunFolder | None, method: Method, problem: Problem, on_round: OnRound | None) -> None:
-    """Fit in the folder, after its checkpoint if it has one."""
+def _fit(
+    fabric: Fabric, folder: RunFolder | None, method: Method, problem: Problem, on_round: OnRound | None
+) -> Method:
+    """Fit in the folder, after its checkpoint if it has one; returns what was fitted."""
     history: list[dict[str, Any]] = []
     timings: list[float] = []
     checkpoint: Checkpoint | None = None
@@ -121,15 +123,17 @@ def _fit(fabric: Fabric, folder: RunFolder | None, method: Method, problem: Prob
             folder.publish(checkpoint.path, checkpoint.state)  # a run killed right after its last checkpoint has not
         elif folder is not None and not history:
             folder.save_model(method)
+    return method
 
 
-def finish(folder: RunFolder, problem: Problem, answers: Answers | None) -> None:
-    """Predict the pool with the model on disk and, where the answers are known, evaluate."""
+def _finish(
+    folder: RunFolder, method: Method, problem: Problem, answers: Answers | None, hashes: dict[str, str]
+) -> None:
+    """Predict the pool and, where the answers are known, evaluate."""
     folder.check_held()
-    method = folder.model()
     scores = _scores(method, problem)
     metrics = evaluate(scores, answers, problem.classes, problem.setting) if _any_known(answers) else None
-    facts: dict[str, Any] = {"hashes": problem.fingerprint(), "rule": method.get_params().get("gzsl_rule")}
+    facts: dict[str, Any] = {"hashes": hashes, "rule": method.get_params().get("gzsl_rule")}
     folder.save_results(scores, problem.classes, problem.setting, metrics, facts)
 
 

@@ -48,9 +48,13 @@ class Extractor(BaseModel):
     weights: str | None = None
     geometry: Geometry = "whole"
 
-    def anywhere(self) -> Extractor:
+    def with_absolute_paths(self) -> Extractor:
         """The same with a path that holds in any working folder."""
         return self.model_copy(update={"weights": absolute_weights(self.weights)})
+
+    def kind_of_weights(self) -> str | None:
+        """None, "random", or "file" wherever that is."""
+        return self.weights if self.weights in (None, "random") else "file"
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,7 +91,7 @@ def freeze(
         store = FeatureCache(cache_folder(cache), frozen.facts, frozen.width)
     found = [extract(files, frozen, store, fabric, workers, on_progress=on_progress) for files in parts]
     features = [_features(store, extracted) for extracted in found]
-    record = ExtractorRecord(asked=extractor.anywhere(), facts=frozen.facts)
+    record = ExtractorRecord(asked=extractor.with_absolute_paths(), facts=frozen.facts)
     problem, answers = _without(problem, answers, *(extracted.problems for extracted in found))
     train_features, pool_features = features
     made = record.model_dump(mode="json")
