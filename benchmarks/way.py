@@ -67,7 +67,7 @@ def main() -> None:
             app([*arguments, "--out", f"{folder}/second"], standalone_mode=False)
         finally:
             sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type]
+            threading.setprofile(None)
     for name, count in way.report():
         print(f"{name:26} {count}")
 

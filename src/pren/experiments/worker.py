@@ -13,7 +13,7 @@ from pathlib import Path
 from pren.children import end_with_parent
 from pren.errors import PrenError
 from pren.experiments.cells import Result, Task, compute
-from pren.experiments.store import CELLS
+from pren.experiments.folder import CELLS
 from pren.experiments.workers import RESULT_FILE, TASK_FILE, shortened
 from pren.files import write_json
 
