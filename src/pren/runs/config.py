@@ -114,7 +114,7 @@ class RunConfig(BaseModel):
         return {key: value for key, value in values.items() if Path(value).name != value} | self._folders()
 
     def _folders(self) -> dict[str, str]:
-        """Those that say where a folder is: also True can stand there, for the usual place."""
+        """Those that name a folder; True stands for the usual one."""
         values = {key: self.options.get(key) for key in find_dataset(self.data).folder_options}
         return {key: str(value) for key, value in values.items() if isinstance(value, str | Path)}
 
