@@ -135,7 +135,7 @@ def read_bytes(path: Path, most: int) -> bytes:
     except OSError as error:
         raise PrenError(f"Cannot read {path}: {error.strerror or error}.") from error
     if len(content) > most:
-        raise PrenError(f"{path} is larger than such a file can be ({most} bytes): it is damaged or something else.")
+        raise PrenError(f"{path} is larger than {most} bytes: it is damaged or something else.")
     return content
 
 
@@ -172,7 +172,7 @@ def check_links(folder: Path) -> None:
             try:
                 astray = path.is_symlink() and not path.resolve().is_relative_to(inside)
             except (OSError, RuntimeError) as error:  # until Python 3.12 a circle is a RuntimeError
-                raise PrenError(f"{path} is a link that leads nowhere but to itself: remove it.") from error
+                raise PrenError(f"{path} is a link that leads to itself: remove it.") from error
             if astray:
                 raise PrenError(f"{path} is a link that leads out of {folder}: remove it, or copy what it stands for.")
 

@@ -186,7 +186,7 @@ class TestFilesThatCannotBeRead:
         path = tmp_path / "data.npz"
         with path.open("wb") as file:
             np.save(file, np.eye(3))
-        with pytest.raises(PrenError, match="holds a single array"):
+        with pytest.raises(PrenError, match="holds one array without a name"):
             read(path)
 
     def test_objects_are_refused_and_run_no_code(self, read, arrays, tmp_path):
@@ -242,7 +242,7 @@ class TestReadInputs:
 
     @pytest.mark.parametrize("keys", [["a", "b"], ["features", "inputs"], []])
     def test_npz_that_is_not_clear(self, save, keys):
-        with pytest.raises(PrenError, match="not clear which array"):
+        with pytest.raises(PrenError, match="keep one array"):
             read_inputs(save(**dict.fromkeys(keys, np.eye(3))))
 
     @pytest.mark.parametrize("array", [np.zeros(3), np.full((2, 2), np.inf), np.array([["a"]])])

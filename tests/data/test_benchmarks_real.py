@@ -330,7 +330,7 @@ class TestTraps:
         first, second = np.flatnonzero(content["labels"].ravel() == content["labels"][0, 0])[:2]
         content["image_files"][[first, second]] = content["image_files"][[second, first]]
         savemat(tmp_path / "swapped.mat", content)  # two images of one class, so labels and lists still fit
-        with pytest.raises(PrenError, match=r"not those of image_files\.mat in the same order"):
+        with pytest.raises(PrenError, match=r"not in the order of image_files\.mat"):
             load(name, root=ROOT, features=tmp_path / "swapped.mat")
 
     @pytest.mark.parametrize(("name", "split"), BOTH)

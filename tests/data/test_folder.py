@@ -267,20 +267,20 @@ class TestSignatures:
     def test_a_file_too_large(self, folder):
         with (folder / "signatures.csv").open("r+b") as file:
             file.truncate((1 << 26) + 1)
-        assert "it is larger than such a file can be" in the_one(folder)[3]
+        assert "it is larger than" in the_one(folder)[3]
 
     def test_classes_that_nothing_tells_apart(self, folder):
         (folder / "signatures.csv").write_text(f"{SIGNATURES}pony,-0,1.0,0\n")
         severity, file, line, message = the_one(folder)
         assert (severity, file, line) == ("warning", "signatures.csv", 6)
-        assert "'pony' has the signature of 'horse'" in message
+        assert "'pony' has the same signature as 'horse'" in message
 
     def test_there_is_an_end_to_the_list(self, folder, monkeypatch):
         monkeypatch.setattr(findings_module, "MOST_PER_FILE", 10)
         (folder / "signatures.csv").write_text(SIGNATURES + "otter,x,y,z\n" * 20)
         said = found(folder)
         assert len(said) == 11
-        assert sum("it has more errors than are listed here: mend these first." in message for *_, message in said) == 1
+        assert sum("it has more errors: mend these first." in message for *_, message in said) == 1
 
 
 DESCRIPTIONS = "class,description\nhorse,runs on hooves\ntiger,runs striped\nzebra,striped hooves\nseal,it swims\n"

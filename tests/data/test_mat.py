@@ -71,7 +71,8 @@ def test_elements_of_no_known_type_end_the_child_at_most(tmp_path, kind, compres
         content[128:] = struct.pack("<II", 15, len(packed)) + packed
     path.write_bytes(content)
     with pytest.raises(
-        PrenError, match=r"x\.mat cannot be read as a MATLAB file \((the reader crashed with SIG|cannot reshape)"
+        PrenError,
+        match=r"x\.mat cannot be read as a MATLAB file: (it is damaged \(the reader crashed with SIG|cannot reshape)",
     ):
         read_mat(path, ["x"])
     with pytest.raises(PrenError, match="lacks y"):  # what is not wanted is not looked at

@@ -93,7 +93,7 @@ class TestShow:
         Path("xlsa17/data/CUB/image_files.mat").unlink()
         out = good("data", "show", "cub", "--root", root).out
         assert "Images: in CUB_200_2011/images, but nothing says which is which." in out
-        assert "Missing: Nothing in xlsa17/data/CUB says in which order" in out
+        assert "Missing: Nothing in xlsa17/data/CUB gives the order" in out
         assert out.count("Max Planck Institute") == 1
 
     def test_json(self, good, root, monkeypatch):
@@ -202,8 +202,8 @@ class TestFit:
             (["--option", "root=x"], "cub has no option 'root'"),
             (["--option", "name=sun"], "cub has no option 'name'"),
             (["--features", "none.mat"], "There is no features file"),
-            (["--option", "images=true"], "There is no folder with images, CUB_200_2011/images"),
-            (["--option", "images=xlsa17"], "Nothing in xlsa17/data/CUB says in which order"),
+            (["--option", "images=true"], "There is no folder of images: CUB_200_2011/images"),
+            (["--option", "images=xlsa17"], "Nothing in xlsa17/data/CUB gives the order"),
             (["--option", "images=true", "--features", "mine.mat"], "from features or from images, not from both"),
             (["--split", "XS"], "choose one of PS, SS"),
         ],

@@ -214,7 +214,7 @@ class TestRefused:
             "nowhere": "There is no file or folder nowhere: check the path.",
             "new.npy": "new.npy cannot be read as a NumPy file",
             "objects.npy": "objects.npy cannot be read as a NumPy file",
-            "several.npz": "not clear which array to read",
+            "several.npz": "keep one array",
             "none.npz": "none.npz",
             "empty": "There are no images in empty",
         }.items():

@@ -1,7 +1,11 @@
 """Several processes for one command: this process starts them on its machine, watches them and ends with them.
 
-Lightning Fabric has a launcher too, but when a worker dies it kills the rest within seconds and without a word. Here a
-worker that dies is named, the others get the time to say their piece, and they end if this process is killed.
+A worker that dies is named, the others get the time to say their piece, and they end if this process is killed.
+
+Lightning Fabric's launcher kills the rest within seconds and without a word. torchrun works too, but would be worse in
+place of this one (tried with two processes): after a `PrenError` it prints 33 lines of its own and ends with 1, not 2;
+for a killed worker it prints 41 lines where we print one; Ctrl-C ends in a traceback and 1, not 130, after 7 s, not 3.
+It starts no faster.
 """
 
 from __future__ import annotations

@@ -77,8 +77,7 @@ def read_inputs(path: str | Path) -> Inputs:
         keys = known or file.files
         if len(keys) != 1:
             raise PrenError(
-                f"{path} holds {', '.join(file.files) or 'nothing'}, so it is not clear which array to read: "
-                "keep one array, or name one of them 'inputs'."
+                f"{path} holds {', '.join(file.files) or 'no array'}: keep one array, or name one of them 'inputs'."
             )
         return ArrayInputs(_read(path, file, keys[0]), f"{path}: {keys[0]}")
 
@@ -138,7 +137,7 @@ def _open_npz(path: Path) -> Iterator[NpzFile]:
         except Exception as error:
             raise _unreadable(path, error) from error
         if not isinstance(file, NpzFile):
-            raise PrenError(f"{path} holds a single array, not several by name: write it with numpy.savez.")
+            raise PrenError(f"{path} holds one array without a name: write it with numpy.savez.")
         yield file
 
 

@@ -58,7 +58,7 @@ class Findings:
     def listed(self) -> list[Finding]:
         """Everything: errors first, then by file in the order of discovery, then by line."""
         more = [
-            Finding(file, f"it has more {severity}s than are listed here: mend these first.", None, severity)
+            Finding(file, f"it has more {severity}s: mend these first.", None, severity)
             for (file, severity), count in self._counts.items()
             if count > MOST_PER_FILE
         ]

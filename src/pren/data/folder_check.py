@@ -135,5 +135,5 @@ def _look_for_twins(content: OwnData) -> None:
     for name, row in classes.rows.items():
         twin = first.setdefault(row, name)
         if twin != name:
-            message = f"{quoted(name)} has the signature of {quoted(twin)}: the two cannot be told apart."
+            message = f"{quoted(name)} has the same signature as {quoted(twin)}: nothing tells them apart."
             content.findings.add(classes.file, message, classes.known[name], "warning")

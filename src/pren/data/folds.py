@@ -36,8 +36,7 @@ def class_folds(problem: Problem) -> list[tuple[Problem, Answers]]:
     count = min(FOLDS, len(seen) // FEWEST)
     if count < 2:
         raise PrenError(
-            f"Parameters are chosen on validation classes, and {len(seen)} seen classes are too few to divide: there "
-            f"must be {2 * FEWEST} at least."
+            f"{len(seen)} seen classes are too few to hold some out for validation: at least {2 * FEWEST} are needed."
         )
     by_name = seen[np.argsort(np.array(problem.classes.names)[seen], kind="stable")]
     drawn = stream(DATA_SEED, "class folds").permutation(by_name)

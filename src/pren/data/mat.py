@@ -135,7 +135,8 @@ def _array(
 def _cause(code: int) -> str:
     if code == -signal.SIGALRM:
         return "it takes too long"
-    return f"the reader crashed with {ended_by(code)}" if code < 0 else f"the reader ended with code {code}"
+    how = f"crashed with {ended_by(code)}" if code < 0 else f"ended with code {code}"
+    return f"it is damaged (the reader {how})"
 
 
 def whole_numbers(array: NDArray[Any], what: str, most: int, of: str) -> NDArray[np.int64]:
@@ -154,8 +155,8 @@ def whole_numbers(array: NDArray[Any], what: str, most: int, of: str) -> NDArray
     if wrong.any():
         place = int(wrong.argmax())
         raise PrenError(
-            f"{what} holds {values[place]} (entry {place + 1}), but there are {most} {of}, counted from 1 as MATLAB "
-            "does: the file is damaged, or belongs to other data."
+            f"{what}: entry {place + 1} is {values[place]}, but must be a whole number from 1 to {most} (the {of}): "
+            "the file is damaged, or belongs to other data."
         )
     return values.astype(np.int64) - 1
 
@@ -174,7 +175,7 @@ def _is_one_line(array: NDArray[Any]) -> bool:
 def _unreadable(path: Path, reason: str) -> PrenError:
     if "HDF reader" in reason:
         return PrenError(
-            f"{path} is a MATLAB 7.3 file (HDF5), which is not read here: save it again in MATLAB with the option "
-            "'-v7', or with scipy.io.savemat."
+            f"{path} is a MATLAB 7.3 file (HDF5), which pren cannot read: save it in MATLAB with the option '-v7', "
+            "or with scipy.io.savemat."
         )
-    return PrenError(f"{path} cannot be read as a MATLAB file ({reason.rstrip('.')}): it is damaged or something else.")
+    return PrenError(f"{path} cannot be read as a MATLAB file: {reason.rstrip('.')}.")

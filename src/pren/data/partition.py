@@ -112,9 +112,9 @@ def validation_partition(
         seen_test: Only "random" is possible, for the same reason.
     """
     if train_on == "all":
-        raise PrenError("A validation fold keeps to the trainval images, so that no test image is in it: not 'all'.")
+        raise PrenError("A validation fold uses trainval images only: leave out train_on='all'.")
     if seen_test == "fixed":
-        raise PrenError("A validation fold must not touch the list of seen test images: use seen_test 'random'.")
+        raise PrenError("A validation fold must not use the list of seen test images: take seen_test='random'.")
     label_of_trainval = lists.labels[lists.trainval]
     usable = lists.trainval[np.isin(label_of_trainval, train_classes)]
     pool = lists.trainval[np.isin(label_of_trainval, val_classes)]
@@ -135,14 +135,14 @@ def _held_out(
     """The images of the seen classes that go to the pool, and how they were chosen."""
     if setting != "gzsl":
         if seen_test is not None:
-            raise PrenError(f"seen_test={seen_test!r} is for the setting 'gzsl': otherwise no seen class is tested.")
+            raise PrenError(f"seen_test={seen_test!r} is for the setting 'gzsl': in 'zsl' no seen class is tested.")
         return np.empty(0, dtype=np.int64), None
     if (seen_test or default) == "random":
         return random_share(lists.labels, usable), "random"
     if lists.test_seen is None:
         raise PrenError(
-            "This split has no list of seen test images (test_seen_loc): hold out a fifth of each seen class with "
-            "seen_test 'random', or use a split that has one."
+            "This split has no list of seen test images (test_seen_loc): use another split, or "
+            "seen_test='random', which holds out a fifth of each seen class."
         )
     return lists.test_seen, "fixed"
 

@@ -151,7 +151,7 @@ def _content(place: Place, choices: Choices, names: list[str]) -> Content:
         path = find_features(place, choices.features)
         return read_features(path, place.features / ORDER_FILE, len(names))
     if choices.features is not None:
-        raise PrenError(f"{place.name} is learned from features or from images, not from both: leave one of them out.")
+        raise PrenError(f"{place.name} is read from features or from images, not from both: leave one of them out.")
     return read_images(place, choices.images, names)
 
 
@@ -166,15 +166,15 @@ def _partition(
         raise PrenError(f"There is no fold {choices.fold}: {files[0].name} or {files[1].name} is missing.")
     train_classes, val_classes = (read_classes(path, names) for path in files)
     if np.intersect1d(train_classes, val_classes).size:
-        raise PrenError(f"{files[0].name} and {files[1].name} share classes: they must not.")
+        raise PrenError(f"{files[0].name} and {files[1].name} share classes: one of them is wrong.")
     if place.test_classes is not None:  # the lists were made for another test, which these classes had no part in
         train_classes, val_classes = (np.setdiff1d(c, lists.unseen()) for c in (train_classes, val_classes))
     for path, classes in zip(files, (train_classes, val_classes), strict=True):
         strangers = np.setdiff1d(classes, lists.seen())
         if strangers.size:
             raise PrenError(
-                f"{path.name} lists {names[strangers[0]]!r}, which has no trainval images: a fold is made of seen "
-                "classes only. Is the list that of another split?"
+                f"{path.name} lists {names[strangers[0]]!r}, which has no trainval images. Is it the list of "
+                "another split?"
             )
     return validation_partition(lists, train_classes, val_classes, setting, choices.train_on, choices.seen_test), files
 

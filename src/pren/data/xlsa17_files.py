@@ -163,8 +163,8 @@ def _check_order(path: Path, images: list[str], count: int, order_file: Path) ->
         pairs = zip(images, expected, strict=False)
         first = next((place for place, (ours, theirs) in enumerate(pairs) if ours != theirs), min(count, len(expected)))
         raise PrenError(
-            f"{path}: its images are not those of {order_file.name} in the same order (first at image {first + 1}), so "
-            "the split's lists would point to the wrong ones: reorder the features by file name."
+            f"{path}: its images are not in the order of {order_file.name} (image {first + 1} is the first that "
+            "differs): reorder the features by file name."
         )
 
 
@@ -207,7 +207,7 @@ def read_lists(splits: dict[str, NDArray[Any]], labels: Indices, names: list[str
     if both.size:
         raise PrenError(
             f"Class {names[both[0]]!r} is in trainval_loc and in test_unseen_loc ({both.size} such classes): the split "
-            "is damaged, or the features are those of other images or in another order."
+            "is damaged, or the features belong to other images or are in another order."
         )
     if result.test_seen is not None:
         strangers = np.setdiff1d(labels[result.test_seen], result.seen())

@@ -70,12 +70,12 @@ def find_folder(place: Place, wanted: Literal[True] | str | Path) -> Path:
     """The folder with the photographs: the one that is wanted, or the first of the usual ones that is there."""
     candidates = place.images if wanted is True else (Path(wanted),)
     if not candidates:
-        raise PrenError(f"{place.name} has no usual place for images: name their folder (--option images=DIR).")
+        raise PrenError(f"{place.name} has no usual folder of images: name it (--option images=DIR).")
     found = next((folder for folder in candidates if folder.is_dir()), None)
     if found is None:
         looked = " or ".join(map(str, candidates))
-        hint = "Name their folder if it is another (--option images=DIR). " if wanted is True else ""
-        raise PrenError(f"There is no folder with images, {looked}. {hint}{place.images_published}".rstrip())
+        hint = "If they are elsewhere, name their folder (--option images=DIR). " if wanted is True else ""
+        raise PrenError(f"There is no folder of images: {looked}. {hint}{place.images_published}".rstrip())
     return found
 
 
@@ -94,14 +94,14 @@ def read_order(place: Place) -> Order:
     orders = [order for path in features_files(folder) if (order := _order(path)) is not None]
     if not orders:
         raise PrenError(
-            f"Nothing in {folder} says in which order the split's lists count the images: {ORDER_FILE} is needed, or a "
-            f"features file with image_files, such as {USUAL_FEATURES}. {place.published}".rstrip()
+            f"Nothing in {folder} gives the order of the images: add {ORDER_FILE}, or a features file with "
+            f"image_files, such as {USUAL_FEATURES}. {place.published}".rstrip()
         )
     for other in orders[1:]:
         if tails(other.paths) != tails(orders[0].paths):
             raise PrenError(
-                f"{orders[0].file} and {other.file.name} list the images in different orders, so it is not clear which "
-                f"one the split's lists refer to: keep the right one in this folder, or get {ORDER_FILE}."
+                f"{orders[0].file} and {other.file.name} list the images in different orders: keep the right one in "
+                f"this folder, or get {ORDER_FILE}."
             )
     return orders[0]
 
@@ -171,8 +171,8 @@ def _labels(order: Order, classes: list[str]) -> Indices:
         for path, row in zip(order.paths, spelled, strict=True):
             if row is None:
                 raise PrenError(
-                    f"{order.file} holds no labels, and the folders of {path!r} spell none of the classes: use a "
-                    "features file with image_files and labels instead."
+                    f"{order.file} holds no labels, and no folder of {path!r} is a class: use a features file with "
+                    "image_files and labels."
                 )
         return np.array(spelled, dtype=np.int64)
     labels = whole_numbers(order.labels, f"{order.file}: labels", len(classes), "classes")
@@ -182,7 +182,7 @@ def _labels(order: Order, classes: list[str]) -> Indices:
         if row is not None and row != label:
             raise PrenError(
                 f"{order.file}: {path!r} has the label {classes[label]!r}, but its folder says {classes[row]!r}: the "
-                "labels are those of other images or in another order."
+                "labels belong to other images or are in another order."
             )
     return labels
 

@@ -81,7 +81,7 @@ def _compare(folder: Path, name: str, file: _File) -> str | None:
     """What is wrong with one file, None if nothing is."""
     path = folder / name
     if Path(name).name != name:
-        return f"{folder / MANIFEST} is damaged: {name!r} is no file of this folder."
+        return f"{folder / MANIFEST} is damaged: {name!r} is not a file of this folder."
     try:
         check_file(path)
         if path.stat().st_size == file.bytes and sha256(path) == file.sha256:

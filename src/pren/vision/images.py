@@ -180,7 +180,7 @@ class Entry(NamedTuple):
 
     Attributes:
         path: Where it is.
-        is_image: Whether its name says that it is an image; what is no file at all can have such a name too.
+        is_image: Whether its name is that of an image; a folder may be called x.jpg too.
         fault: Why it cannot be read, to be said after its path; None if it can.
     """
 
