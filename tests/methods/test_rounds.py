@@ -74,7 +74,7 @@ def test_the_figures_of_an_epoch_reach_the_history_and_the_terminal(toy, data, t
     assert shown.exit_code == 0, shown.output
     assert "epoch  3/3" in shown.stderr
     assert "largest-weight" in shown.stderr
-    rows = list(csv.DictReader((tmp_path / "run" / "history.csv").open()))
+    rows = list(csv.DictReader((tmp_path / "run" / "history.csv").read_text().splitlines()))
     assert [row["round"] for row in rows] == ["1", "2", "3"]
     assert all(float(row["largest_weight"]) > 0 for row in rows)
     assert "largest_weight" in CliRunner().invoke(app, ["show", str(tmp_path / "run")]).output
