@@ -83,7 +83,7 @@ def load_folder(path: str | Path, setting: Setting = "zsl", encoder: str | None 
     found = content.findings.listed()
     errors = [finding for finding in found if finding.severity == "error"]
     if errors:
-        raise PrenError(f"{path} cannot be used like this. {_first_few(errors, path)}")
+        raise PrenError(f"{path} cannot be used. {_first_few(errors, path)}")
     if found:
         log.warning("%s", _first_few(found, path))
     if content.classes is None:  # which is never without an error
@@ -136,7 +136,7 @@ def _read(content: OwnData, setting: Setting, encoder: str | None) -> None:
         if _is_text(name):
             content.pool.append(name)
         else:
-            findings.add(f"{POOL}/{name}", "its name is not valid text, and results could not name it: rename it.")
+            findings.add(f"{POOL}/{name}", "its name is not valid text: rename it.")
     if not content.pool and (content.path / POOL).is_dir():
         findings.add(POOL, f"there is no photograph to recognise: it needs {ENDINGS}.")
     if classes is not None and classes.complete and classes.known and not classes.known.keys() - folders:
@@ -167,7 +167,7 @@ def _read_labelled(content: OwnData) -> set[str]:
             continue
         folders[name] = where
         if entry.name not in images:
-            findings.add(where, f"it has no photographs: it needs {ENDINGS}; a class without any has no folder.")
+            findings.add(where, f"it has no photographs: it needs {ENDINGS}. Remove the folder of a class without any.")
         if classes is None or name in classes.known:
             content.train += [(file, name) for file in images.get(entry.name, ())]
         elif classes.complete:

@@ -124,7 +124,7 @@ def find_dataset(name: str | Path) -> Dataset:
     if text.lower().endswith(".npz"):
         return Dataset(text, "arrays of your own", partial(load_arrays, text))
     if os.path.lexists(text) and not is_folder(text):
-        raise PrenError(f"{text} is neither a .npz file nor a folder: data of your own are one of the two.")
+        raise PrenError(f"{text} is neither a .npz file nor a folder.")
     return Dataset(text, "photographs of your own", partial(load_folder, text))
 
 
