@@ -359,7 +359,7 @@ class TestDescriptions:
         (folder / "descriptions.csv").write_text(DESCRIPTIONS.replace("horse,", "pony,") + "walrus,it swims\n")
         assert [(s, f, m) for s, f, _, m in found(folder) if "encoder" not in m] == [
             ("error", "images/horse", "class 'horse' has no row in descriptions.csv. Add one."),
-            ("warning", "descriptions.csv", "'walrus' has the signature of 'seal': the two cannot be told apart."),
+            ("warning", "descriptions.csv", "'walrus' has the same signature as 'seal': nothing tells them apart."),
         ]
 
 
