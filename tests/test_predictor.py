@@ -154,6 +154,7 @@ def test_what_cannot_be_read_has_an_error_and_costs_no_other(loaded, pictures, t
         with pytest.raises(PrenError, match="cannot be read as an image"):
             loaded.scores(given)
     assert loaded.predict(b"").labels == [()]
+    assert loaded.predict(b"").errors[0].startswith("Picture 0 cannot be read as an image (the file is empty)")
 
 
 def test_nothing_gives_nothing(loaded):

@@ -227,7 +227,11 @@ class TestRefused:
         assert "There are no images in empty" in bad("predict", "run", "empty", "--out", "labels.csv")
         Path("new").mkdir()
         Path("new/image.png").write_bytes(b"garbage")
-        assert "image.png cannot be read as an image" in bad("predict", "run", "new", "--out", "labels.csv")
+        assert bad("predict", "run", "new", "--out", "labels.csv").startswith(
+            "new/image.png cannot be read as an image"
+        )
+        Path("new/more.png").write_bytes(b"")
+        assert "None of the 2 images can be read: new/image.png" in bad("predict", "run", "new", "--out", "labels.csv")
         assert not Path("labels.csv").exists()
 
     def test_one_image_that_cannot_be_read_costs_no_other(self, good, run, arrays):

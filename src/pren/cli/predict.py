@@ -43,7 +43,7 @@ def predict(
     found = Predictor.load(run, weights, cache).predict(inputs[0] if len(inputs) == 1 else inputs, top, among)
     reasons = list(filter(None, found.errors))
     if reasons and len(reasons) == len(found):
-        raise PrenError(f"None of these {len(found)} images can be read: {reasons[0]}")
+        raise PrenError(reasons[0] if len(found) == 1 else f"None of the {len(found)} images can be read: {reasons[0]}")
     for reason in reasons:
         log.warning("%s", reason)
     if out is not None:

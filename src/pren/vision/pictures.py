@@ -84,15 +84,16 @@ class Pictures:
         return stacked, [result if isinstance(result, str) else "" for result in results]
 
     def _decoded(self, place: int, wanted: Preprocessing) -> Levels | str:
-        item, name = self.items[place], self.names[place]
+        item = self.items[place]
+        where = item if isinstance(item, Path) else f"Picture {self.names[place]}"
         try:
             if isinstance(item, Image.Image):
                 return prepare(item, wanted)
-            return decode(read_image_file(item) if isinstance(item, Path) else item, name, wanted)
+            return decode(read_image_file(item) if isinstance(item, Path) else item, where, wanted)
         except PrenError as error:
             return str(error)
         except Exception as error:  # Pillow promises nothing of damaged images
-            return str(unreadable(name, error))
+            return str(unreadable(where, error))
 
 
 def _in_folder(folder: Path, alone: bool) -> list[tuple[str, Path]]:
