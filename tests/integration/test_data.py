@@ -176,7 +176,7 @@ class TestFit:
 
     def test_a_folder_of_images_may_move(self, good, root, photographs, small):
         Path("CUB_200_2011/images").rename("birds")
-        network = (*small, "--set=backbone=small-cnn", "--set=frozen=true")
+        network = (*small, "--set=backbone=small-cnn")
         good("fit", "cub", "--root", root, "--option", "images=birds", "--out", "run", *network)
         config = self.config("run")
         assert config["options"] == {"images": str(Path("birds").absolute())}

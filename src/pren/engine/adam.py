@@ -27,7 +27,8 @@ def forget_traces(optimizer: Optimizer) -> None:
 
 def adam_tensors(state: AdamState) -> dict[str, Tensor]:
     """Adam's state under names to save it by."""
-    return {f"adam.{index}.{key}": value for index, entry in state.items() for key, value in entry.items()}
+    parts = {f"adam.{index}.{key}": value for index, entry in state.items() for key, value in entry.items()}
+    return {"adam.weights": torch.tensor(len(state)), **parts}
 
 
 def read_adam(tensors: dict[str, Tensor], adam: Optimizer) -> AdamState:
@@ -36,11 +37,12 @@ def read_adam(tensors: dict[str, Tensor], adam: Optimizer) -> AdamState:
     Raises:
         ValueError: If they do not belong together. (A missing one raises KeyError.)
     """
-    if not any(name.startswith("adam.") for name in tensors):  # before its first step Adam has no state
-        return {}
     entries: AdamState = {}
     weights = [weight for group in adam.param_groups for weight in group["params"]]
-    for index, weight in enumerate(weights):
+    count = int(tensors["adam.weights"])
+    if count not in (0, len(weights)):  # none before its first step
+        raise ValueError(f"Adam's state is that of {count} weights, not of {len(weights)}")
+    for index, weight in enumerate(weights[:count]):
         entries[index] = {name: tensors[f"adam.{index}.{name}"] for name in PARTS}
         for name, value in entries[index].items():
             wanted = torch.Size() if name == "step" else weight.shape

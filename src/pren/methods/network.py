@@ -87,13 +87,13 @@ class NetworkMethod(Method):
 
     def training_state(self) -> dict[str, Tensor]:
         """Adam's state and the last round; the weights are the model's."""
-        done, state = self._round, adam_tensors(self._adam_state)
-        state["round.number"] = torch.tensor(done.number)
-        state |= {f"round.{name}": torch.tensor(value, dtype=torch.float64) for name, value in done.figures.items()}
-        if done.pseudo is not None:
-            state["pseudo.images"] = torch.from_numpy(done.pseudo.images)
-            state["pseudo.labels"] = torch.from_numpy(done.pseudo.labels)
-        return state
+        pseudo = self._round.pseudo or PseudoLabels.none()
+        return {
+            **adam_tensors(self._adam_state),
+            "round.number": torch.tensor(self._round.number),
+            "round.images": torch.from_numpy(pseudo.images),
+            "round.labels": torch.from_numpy(pseudo.labels),
+        }
 
     def module(self) -> nn.Module:
         """The fitted model as one module: inputs as the network takes them -> (N, L) what `scores` gives."""
@@ -108,7 +108,7 @@ class NetworkMethod(Method):
     def _read_training_state(self, state: dict[str, Tensor]) -> tuple[Round, AdamState]:
         """The inverse of `training_state`, checked."""
         try:
-            images, labels = (state.get(f"pseudo.{name}", torch.empty(0).long()) for name in ("images", "labels"))
+            images, labels = state["round.images"], state["round.labels"]
             if images.shape != labels.shape or images.ndim != 1 or {images.dtype, labels.dtype} != {torch.int64}:
                 raise ValueError("not every pseudo-label has an image")
             last = Round(int(state["round.number"]), 0, {}, PseudoLabels(images.numpy(), labels.numpy()))
