@@ -63,7 +63,7 @@ class TestFolder:
         names, scores = problem.classes.names, method.scores(problem.pool)
         assert table(out / "history.csv") == [
             ["round", "loss", "pseudo_labels", "changed"],
-            *([str(r.number), repr(r.loss), str(len(r.pseudo)), str(r.changed)] for r in rounds),
+            *([str(r.number), *(repr(value) for value in r.figures.values())] for r in rounds),
         ]
         assert table(out / "pseudo_labels.csv") == [
             ["image", "class"],
@@ -315,7 +315,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("method", ["pern", "PrEN"])
     def test_an_unknown_method(self, method, data, configure, tmp_path):
-        with pytest.raises(PrenError, match="Unknown method"):
+        with pytest.raises(PrenError, match="There is no method"):
             train(configure(data(), method), tmp_path / "run")
         assert not (tmp_path / "run").exists()
 
