@@ -46,7 +46,7 @@ def test_two_for_the_same(config, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"ezsl": {}}, r"p\.yaml: Unknown method 'ezsl'. Did you mean eszsl"),
+        ({"ezsl": {}}, r"p\.yaml: There is no method 'ezsl'. Did you mean eszsl"),
         ({"eszsl": {"regg": 1}}, r"p\.yaml: Unknown parameter 'regg'"),
         ({"eszsl": {"feature_reg": -1}}, r"p\.yaml: Parameter feature_reg=-1"),
         ({"eszsl": 3}, r"p\.yaml: eszsl must have names and values"),

@@ -113,7 +113,7 @@ def test_killed_and_continued(good, data, params, here):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["data.npz", "--methods", "ezsl"], "Unknown method 'ezsl'. Did you mean eszsl"),
+        (["data.npz", "--methods", "ezsl"], "There is no method 'ezsl'. Did you mean eszsl"),
         (["data.npz", "--methods", ","], "--methods takes names"),
         (["nothing", "--methods", "eszsl"], "There is no data set 'nothing'"),
         (["data.npz", "--methods", "eszsl", "--params", "none.yaml"], "none.yaml is missing"),

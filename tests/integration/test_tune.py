@@ -51,7 +51,7 @@ def test_for_machines(good, data):
     result = json.loads(good("tune", "eszsl", data(), "--trials", "2", "--json").out)
     assert result["config"] == "tuning/data-eszsl/config.yaml"
     assert result["figure"] == "top1"
-    assert set(result["params"]) == {"feature_reg", "signature_reg", "features", "gamma"}
+    assert set(result["params"]) == {"feature_reg", "signature_reg", "features", "gamma", "refinement"}
     assert (result["trials"], result["failed"], len(result["folds"])) == (2, 0, 2)
 
 
@@ -98,7 +98,7 @@ def test_killed_and_continued(good, data):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["ezsl", "data.npz"], "Unknown method 'ezsl'. Did you mean eszsl"),
+        (["ezsl", "data.npz"], "There is no method 'ezsl'. Did you mean eszsl"),
         (["eszsl", "nothing"], "There is no data set 'nothing'"),
         (["eszsl", "data.npz", "--set", "regg=1"], "Unknown parameter 'regg'"),
         (["eszsl", "data.npz", "--option", "fold=1"], "leave the option fold out"),

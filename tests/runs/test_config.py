@@ -41,7 +41,7 @@ class TestResolved:
         assert config.params == {"hidden": [3]}
 
     def test_mistakes_are_found(self):
-        with pytest.raises(PrenError, match=r"Unknown method 'pern'\. Did you mean pren"):
+        with pytest.raises(PrenError, match=r"There is no method 'pern'\. Did you mean pren"):
             RunConfig(data="numbers", method="pern").resolved()
         with pytest.raises(PrenError, match=r"Did you mean .*rounds"):
             RunConfig(data="numbers", params={"ronds": 3}).resolved()

@@ -315,7 +315,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("method", ["pern", "PrEN"])
     def test_an_unknown_method(self, method, data, configure, tmp_path):
-        with pytest.raises(PrenError, match="Unknown method"):
+        with pytest.raises(PrenError, match="There is no method"):
             train(configure(data(), method), tmp_path / "run")
         assert not (tmp_path / "run").exists()
 

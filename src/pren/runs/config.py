@@ -125,9 +125,9 @@ class RunConfig(BaseModel):
 
         Not where the data are: they may have moved, and their hashes tell whether they are the same.
         """
-        ours, theirs = self._without_places(), other._without_places()
-        for config, content in ((self, ours), (other, theirs)):
-            content["data"] = None if self.is_path() and other.is_path() else config.data
+        moved = self.is_path() and other.is_path()
+        ours, theirs = ({"data": None if moved else c.data, **c._without_places()} for c in (self, other))
+        for content in (ours, theirs):
             for group in ("options", "params"):
                 content |= {f"{group}.{key}": value for key, value in content.pop(group).items()}
         keys = [*ours, *(key for key in theirs if key not in ours)]
