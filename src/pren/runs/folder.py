@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -45,6 +45,7 @@ from pren.runs.checkpoint import (
 from pren.runs.config import MOST_BYTES, RunConfig, parse_config, yaml_mapping
 from pren.runs.lock import LOCK, Lock
 from pren.runs.manifest import MANIFEST, checksum_holds, verify, with_checksum, write_manifest
+from pren.runs.tables import ImageTables
 from pren.scoring import top_classes
 
 CONFIG_FILE = "config.yaml"
@@ -59,14 +60,12 @@ class RunFolder:
 
     Attributes:
         path: Where it is.
-        names: What tables call the images of the pool, None for their places; known to whoever has the data.
-        unreadable: Why an image is not in the pool, by its name.
+        tables: How images are named in tables.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.names: Sequence[str] | None = None
-        self.unreadable: dict[str, str] = {}
+        self.tables = ImageTables()
         self._made = False  # whether the folder itself is ours, and not the user's
         self._lock: Lock | None = None
         self._run = ""  # what the checksums say which run their files belong to
@@ -235,7 +234,7 @@ class RunFolder:
             columns = list(state.history[-1])
             write_csv(self.path / "history.csv", columns, ([row[name] for name in columns] for row in state.history))
             write_csv(self.path / "timings.csv", ("round", "seconds"), enumerate(state.timings))
-            self._write_images("pseudo_labels.csv", ("class",), state.pseudo_labels)
+            self.tables.write_pseudo_labels(self.path / "pseudo_labels.csv", state.pseudo_labels)
             remove_others(current)
             for unfinished in self.path.glob(f"{WRITING}*"):
                 remove(unfinished)
@@ -255,32 +254,13 @@ class RunFolder:
     ) -> None:
         """Write metrics and predictions, and the checksums of everything; with them the run is finished."""
         best, values = top_classes(scores, classes, candidates_of(setting), 1)
-        error = () if self.names is None else ("",)  # a column that files alone have
-        columns = ("class", "score", "error")[: 2 + len(error)]
-        rows = ((i, classes.names[best[i, 0]], float(values[i, 0]), *error) for i in range(len(scores)))
-        unreadable = [(name, "", "", reason) for name, reason in self.unreadable.items()]
+        labels = [classes.names[row] for row in best[:, 0]]
         with self._writing():
             if metrics is not None:
                 write_json(self.path / "metrics.json", {**facts, **metrics.to_dict()})
-            self._write_images("predictions.csv", columns, rows, unreadable)
+            predictions = zip(labels, values[:, 0].tolist(), strict=True)
+            self.tables.write_predictions(self.path / "predictions.csv", predictions)
             write_manifest(self.path, result_files(self.path), self._run)
-
-    def _write_images(
-        self, file: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]], others: Iterable[tuple[Any, ...]] = ()
-    ) -> None:
-        """Write a table with a row per image, its place in the pool first; by name where images have names.
-
-        Args:
-            file: Where to.
-            columns: Their names, but for the first.
-            rows: Of the images in the pool, by their place.
-            others: Of images that are not in the pool, by their name.
-        """
-        if self.names is None:
-            write_csv(self.path / file, ("image", *columns), rows)
-        else:
-            named = [*((self.names[place], *rest) for place, *rest in rows), *others]
-            write_csv(self.path / file, ("file", *columns), sorted(named))
 
     @property
     def _checkpoints(self) -> Path:

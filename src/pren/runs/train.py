@@ -27,6 +27,7 @@ from pren.runs.checkpoint import Checkpoint, history_row
 from pren.runs.config import RunConfig
 from pren.runs.folder import RunFolder
 from pren.runs.opening import open_problem
+from pren.runs.tables import ImageTables
 from pren.version import __version__
 from pren.vision.extraction import OnProgress
 from pren.vision.photographs import check_same_facts
@@ -81,7 +82,7 @@ def train(
                     record = {"hashes": hashes, "source": problem.source, **_surroundings(command, fabric)}
                     folder = RunFolder.create(out, config.for_record(record))
         if folder is not None and answers is not None:
-            folder.names, folder.unreadable = answers.names, answers.unreadable
+            folder.tables = ImageTables(answers.names, answers.unreadable)
         with folder or nullcontext():
             if not share_text(fabric, "finished" if folder is not None and folder.finished() else ""):
                 try:
