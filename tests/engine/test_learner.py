@@ -73,6 +73,14 @@ def test_a_round_trains_on_the_seen_classes_and_its_own_pseudo_labels(make_netwo
         assert max(times.values()) - min(times.values()) <= 1  # each image once per pass
 
 
+def test_every_round_has_an_order_of_its_own(make_network, make_learner):
+    network = make_network()
+    learner = make_learner(network)
+    for number in (1, 2):
+        learner.train(PseudoLabels.none(), number)
+    assert network.batches[:5] != network.batches[5:]
+
+
 def test_training_is_in_training_mode_and_scoring_is_not(make_network, make_learner):
     network = make_network()
     list(run(make_learner(network), Plan(2, 2, ~SEEN, None)))
