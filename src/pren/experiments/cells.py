@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict
 from pren.errors import PrenError
 from pren.evaluation import FIGURES, evaluate
 from pren.experiments.memory import peak_memory
+from pren.methods.params import schema
+from pren.methods.registry import METHODS
 from pren.problem import Answers, Problem, Setting
 from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
@@ -44,8 +46,11 @@ class Cell(BaseModel):
         return f"{self.method}-{self.key()}.json"
 
     def key(self) -> str:
-        """The same for the same cell."""
-        return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()[:16]
+        """The same for the same cell. A parameter at its default does not count: new ones come, results stay."""
+        content = self.model_dump(mode="json")
+        defaults = schema(METHODS[self.method].method)().model_dump(mode="json")
+        content["params"] = {key: value for key, value in self.params.items() if defaults.get(key, ...) != value}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 class Result(BaseModel):
