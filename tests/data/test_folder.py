@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pren.data import check_folder, load, load_folder, report_folder
 from pren.data import findings as findings_module
+from pren.data import load, load_folder, report_folder
 from pren.data.findings import Finding, Findings
 from pren.data.folder import read_folder
 from pren.errors import PrenError
@@ -47,7 +47,7 @@ def folder(tmp_path):
 
 def found(folder, **options):
     """What is wrong, as (severity, file, line, message)."""
-    return [(f.severity, f.file, f.line, f.message) for f in check_folder(folder, **options)]
+    return [(f.severity, f.file, f.line, f.message) for f in report_folder(folder, **options).problems]
 
 
 def the_one(folder, **options):
@@ -509,7 +509,7 @@ class TestImages:
     def test_there_must_be_a_folder(self, folder):
         for path in (folder / "nowhere", folder / "signatures.csv", "x" * 5000):
             with pytest.raises(PrenError, match="There is no folder"):
-                check_folder(path)
+                report_folder(path)
 
 
 class TestAnswers:
