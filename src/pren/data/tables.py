@@ -53,28 +53,29 @@ def read_table(folder: Path, file: str, header: str, findings: Findings) -> Tabl
     text = _read_text(folder, file, findings)
     if text is None:
         return None
-    found = list(_rows(text, file, findings))
-    if not found:
-        findings.add(file, f"it is empty: its first line must be {header}.")
-        return None
-    first, *others = found
+    lines = _rows(text, file, findings)
+    first = next(lines, TableRow(1, []))
     if first is None:
+        return None
+    if not first.cells:
+        findings.add(file, f"it is empty: its first line must be {header}.")
         return None
     if not header.endswith("…") and [cell.strip().lower() for cell in first.cells] != header.split(","):
         findings.add(file, f"the first line must be {header}.", first.line)
         return None
     rows: list[TableRow] = []
     misfits: list[TableRow] = []
-    for row in others:
-        if row is None or findings.full(file):
-            continue
-        if len(row.cells) == len(first.cells):
+    complete = True
+    for row in lines:
+        if row is None:
+            complete = False
+        elif len(row.cells) == len(first.cells):
             rows.append(row)
         else:
             misfits.append(row)
             fields = f"{len(row.cells)} field{'s' * (len(row.cells) != 1)}"
             findings.add(file, f"it has {fields}, but the header (line {first.line}) has {len(first.cells)}.", row.line)
-    return Table(first, rows, misfits, None not in others and not findings.full(file))
+    return Table(first, rows, misfits, complete and not findings.full(file))
 
 
 def _read_text(folder: Path, file: str, findings: Findings) -> str | None:
