@@ -116,16 +116,15 @@ def _embedded(name: str, split: str | None) -> SplitCounts:
 
 def _split_counts(place: Place) -> SplitCounts:
     names, arrays = Splits.read(place)
-    lists: list[int | None] = [None] * 3
+    folds, digest = _folds(place), sha256(place.folder / SPLITS_FILE)
     if place.test_classes is not None:  # which images those are, only the features file knows
-        unseen: int | None = len(read_classes(place.folder / place.test_classes, names))
-        seen = len(names) - unseen
-    else:
-        files = (place.folder / "trainvalclasses.txt", place.folder / "testclasses.txt")
-        seen, unseen = (len(read_classes(path, names)) if path.is_file() else None for path in files)
-        keys = ("trainval_loc", "test_seen_loc", "test_unseen_loc")
-        lists = [arrays[key].size if key in arrays else None for key in keys]
-    return SplitCounts(place.split, seen, unseen, *lists, _folds(place), sha256(place.folder / SPLITS_FILE))
+        count = len(read_classes(place.folder / place.test_classes, names))
+        return SplitCounts(place.split, len(names) - count, count, None, None, None, folds, digest)
+    files = (place.folder / "trainvalclasses.txt", place.folder / "testclasses.txt")
+    seen, unseen = (len(read_classes(path, names)) if path.is_file() else None for path in files)
+    keys = ("trainval_loc", "test_seen_loc", "test_unseen_loc")
+    trainval, test_seen, test_unseen = (arrays[key].size if key in arrays else None for key in keys)
+    return SplitCounts(place.split, seen, unseen, trainval, test_seen, test_unseen, folds, digest)
 
 
 def _look_for_images(place: Place, found: Survey) -> ImageCounts:
