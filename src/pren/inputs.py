@@ -142,11 +142,11 @@ def to_numpy(array: Array, name: str) -> NDArray[Any]:
         result = np.asarray(array)
     except ValueError as error:
         raise PrenError(f"{name} is not a regular array: {error}.") from error
-    if result.dtype.kind == "O" and all(isinstance(value, str) for value in result.flat):
-        result = result.astype(np.str_)  # as pandas has text
-    if result.dtype.kind == "O":
+    if result.dtype.kind != "O":
+        return result
+    if not all(isinstance(value, str) for value in result.flat):
         raise PrenError(f"{name} holds Python objects, not numbers or text.")
-    return result
+    return result.astype(np.str_)  # as pandas has text
 
 
 def as_inputs(inputs: Inputs | Array, name: str = "inputs") -> Inputs:

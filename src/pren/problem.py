@@ -54,22 +54,13 @@ class ClassTable:
         """Check a table and bring its signatures to unit length (unless told not to)."""
         table = _signature_table(signatures)
         if len(names) != len(table):
-            raise PrenError(
-                f"There are {len(names)} class names but {len(table)} rows of signatures: give one row per class."
-            )
-        if seen.shape != (len(table),):
-            raise PrenError(
-                f"seen must say yes or no for each of the {len(table)} classes, but has shape {seen.shape}."
-            )
+            raise PrenError(f"{len(names)} class names but {len(table)} rows of signatures: give one row per class.")
         _check_names(names)
         _check_signatures(names, table)
         if not seen.any():
             raise PrenError("No class has a labelled image: give labelled images of at least one (seen) class.")
         if seen.all():
-            raise PrenError(
-                "Every class has labelled images, so there is nothing zero-shot to do: add the signatures of the "
-                "classes that are in the pool and have no labels."
-            )
+            raise PrenError("Every class has labelled images: add the signatures of classes that have none.")
         if normalise:
             table = table / np.abs(table).max(axis=1, keepdims=True)  # so that no square is too large or too small
             table = table / np.linalg.norm(table, axis=1, keepdims=True)
@@ -116,9 +107,7 @@ class Answers:
 
     def __post_init__(self) -> None:
         if self.names is not None and len(self.names) != len(self.labels):
-            raise PrenError(
-                f"There are {len(self.labels)} answers but {len(self.names)} names: give one to each image."
-            )
+            raise PrenError(f"{len(self.labels)} answers but {len(self.names)} names: give one to each image.")
 
     def __repr__(self) -> str:
         known = int((self.labels != UNKNOWN).sum())
@@ -162,10 +151,8 @@ class Problem:
         if self.setting not in ("zsl", "gzsl"):
             raise PrenError(f"setting must be 'zsl' or 'gzsl', not {self.setting!r}.")
         if self.train.sample_shape != self.pool.sample_shape:
-            raise PrenError(
-                f"Training inputs have shape {self.train.sample_shape} each and pool inputs {self.pool.sample_shape}: "
-                "both must come from the same extractor."
-            )
+            shapes = f"shape {self.train.sample_shape} each and pool inputs {self.pool.sample_shape}"
+            raise PrenError(f"Training inputs have {shapes}: both must come from the same extractor.")
         if len(self.pool) == 0:
             raise PrenError("The pool is empty: there is no unlabelled image to recognise.")
         if self.labels.shape != (len(self.train),):
@@ -207,12 +194,11 @@ class Problem:
             PrenError: If anything does not fit together; the message says what and where.
         """
         count = len(_signature_table(signatures))
-        width = len(str(max(count - 1, 0)))
-        names = [f"class {i:0{width}d}" for i in range(count)] if class_names is None else [str(n) for n in class_names]
+        numbered = [f"class {row:0{len(str(count - 1))}d}" for row in range(count)]
+        names = numbered if class_names is None else [str(name) for name in class_names]
         indices = label_indices(labels, names)
         seen = np.zeros(len(names), dtype=bool)
         seen[indices] = True
-        record = {"name": "arrays", "signatures": {"kind": "array"}, **(source or {})}
         return cls(
             train=as_inputs(features, "features"),
             labels=indices,
@@ -220,7 +206,7 @@ class Problem:
             classes=ClassTable.build(names, signatures, seen, normalise=normalise),
             setting=setting,
             backbone=backbone,
-            source=record,
+            source={"name": "arrays", "signatures": {"kind": "array"}, **(source or {})},
         )
 
     def fingerprint(self) -> dict[str, str]:
@@ -229,11 +215,8 @@ class Problem:
         The data hash covers inputs, class names and signatures; the split hash covers which classes are seen and which
         images are labelled how, so two files with the same name and different splits cannot be confused.
         """
-        data = hashlib.sha256()
-        for inputs in (self.train, self.pool):
-            data.update(inputs.digest())
-        split = hashlib.sha256()
-        table = self.classes
+        data = hashlib.sha256(self.train.digest() + self.pool.digest())
+        split, table = hashlib.sha256(), self.classes
         for row in sorted(range(len(table)), key=table.names.__getitem__):  # the order of the classes means nothing
             data.update(f"{table.names[row]}\0".encode() + table.signatures[row].tobytes())
             split.update(f"{table.names[row]}\0{table.seen[row]}\0".encode())
@@ -249,27 +232,24 @@ def label_indices(labels: Array | Sequence[str], names: Sequence[str]) -> NDArra
         raise PrenError(f"labels must be one per image, but have shape {array.shape}.")
     if array.dtype.kind == "U":
         rows = {name: row for row, name in enumerate(names)}
-        for place, label in enumerate(array):
-            if str(label) not in rows:
-                raise PrenError(f"Label {str(label)!r} (image {place}) has no signature: add a row for this class.")
-        return np.array([rows[str(label)] for label in array], dtype=np.int64)
+        for place, label in enumerate(array.tolist()):
+            if label not in rows:
+                raise PrenError(f"Label {label!r} (image {place}) has no signature: add a row for this class.")
+        return np.array([rows[label] for label in array.tolist()], dtype=np.int64)
     if array.dtype.kind not in "iu":
         raise PrenError(f"labels must be whole numbers or class names, not {array.dtype}.")
     outside = (array < 0) | (array >= len(names))
     if outside.any():
         place = int(outside.argmax())
-        raise PrenError(
-            f"Label {array[place]} (image {place}) is outside the class table, which has rows 0 to {len(names) - 1}."
-        )
+        raise PrenError(f"Label {array[place]} (image {place}) is outside the table with rows 0 to {len(names) - 1}.")
     return array.astype(np.int64)
 
 
 def _signature_table(signatures: Array) -> NDArray[np.float64]:
     table = to_numpy(signatures, "signatures")
     if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in "fiub":
-        raise PrenError(
-            f"signatures must be a table of numbers (classes, attributes), not {table.dtype} of shape {table.shape}."
-        )
+        what = f"{table.dtype} of shape {table.shape}"
+        raise PrenError(f"signatures must be a table of numbers (classes, attributes), not {what}.")
     return table.astype(np.float64)
 
 
@@ -291,16 +271,13 @@ def _check_signatures(names: Sequence[str], table: NDArray[np.float64]) -> None:
         raise PrenError(f"The signature of class {names[int(bad.argmax())]!r} holds NaN or infinite values.")
     zero = ~table.any(axis=1)
     if zero.any():
-        raise PrenError(
-            f"The signature of class {names[int(zero.argmax())]!r} is all zeros, so nothing tells it from another "
-            "class: describe it, or leave the class out."
-        )
+        name = names[int(zero.argmax())]
+        raise PrenError(f"The signature of class {name!r} is all zeros: describe it, or leave the class out.")
 
 
 def _warn_of_twins(names: Sequence[str], table: NDArray[np.float64]) -> None:
     _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
     for row, original in enumerate(first[inverse.reshape(-1)]):
         if original < row:
-            log.warning(
-                "Classes %r and %r have the same signature and cannot be told apart.", names[original], names[row]
-            )
+            twins = (names[original], names[row])
+            log.warning("Classes %r and %r have the same signature and cannot be told apart.", *twins)

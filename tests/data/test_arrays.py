@@ -109,8 +109,8 @@ def test_answers_have_no_part_in_the_problem(arrays, save):
         ({"answers": np.array(3)}, r"answers have shape \(\)"),
         ({"answers": np.array([-1, 3, 4])}, r"answers: Label 4 \(image 2\) is outside"),
         ({"answers": np.array([3, -2, 3])}, r"answers: Label -2 \(image 1\) is outside"),
-        ({"answers": np.array([3.0, 3.0, 3.0])}, "answers must be whole numbers or class names, not float64"),
-        ({"answers": np.array([True, True, True])}, "answers must be whole numbers or class names, not bool"),
+        ({"answers": np.array([3.0, 3.0, 3.0])}, "answers: labels must be whole numbers or class names, not float64"),
+        ({"answers": np.array([True, True, True])}, "answers: labels must be whole numbers or class names, not bool"),
         ({"class_names": NAMES, "answers": np.array(["", "cow", ""])}, r"answers: Label 'cow' \(image 1\) has no"),
         ({"feature": np.eye(2)}, "unknown array 'feature'. Did you mean features"),
         ({"zzz": np.eye(2)}, "unknown array 'zzz'. Known are answers, class_names, features, labels"),
@@ -162,7 +162,7 @@ class TestFilesThatCannotBeRead:
     def test_no_npz(self, read, content, tmp_path):
         path = tmp_path / "data.npz"
         path.write_bytes(content)
-        with pytest.raises(PrenError, match=r"data\.npz cannot be read as a NumPy file") as caught:
+        with pytest.raises(PrenError, match=r"data\.npz cannot be read with NumPy") as caught:
             read(path)
         assert "allow_pickle" not in str(caught.value)  # no advice to do the dangerous thing
 

@@ -181,7 +181,7 @@ class TestCheck:
             "error signatures.csv, line 8: the signature is all zeros",
             "error signatures.csv, line 9: class 'red' stands in line 2 already",
             "error signatures.csv, line 10: it has 2 fields",
-            "error signatures.csv, line 11: column 'green' is 'rosy', not a number",
+            "error signatures.csv, line 11: column 'green' is 'rosy', not a finite number",
             "error images/blue/dead.png: it is a dead link",
             "error images/gren: it has no photographs",
             "error images/gren: class 'gren' has no row in signatures.csv. Did you mean 'green'?",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -38,7 +39,7 @@ def check(
 
     report = report_folder(folder, setting.value)
     if json:
-        print_json(report.to_dict())
+        print_json(asdict(report))
     else:
         console = stdout()
         for problem in report.problems:
@@ -67,7 +68,7 @@ def show(
 
     found = survey(name, root)
     if json:
-        print_json(found.to_dict())
+        print_json(asdict(found))
         return
     console = stdout()
     console.print(f"[bold]{safe(found.name)}[/]: {safe(found.summary)}", soft_wrap=True)

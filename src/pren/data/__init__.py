@@ -1,33 +1,19 @@
 """Where problems come from."""
 
 from pren.data.arrays import load_arrays, read_inputs
-from pren.data.findings import Finding
 from pren.data.folder import load_folder
-from pren.data.folder_check import FolderReport, check_folder, report_folder
+from pren.data.folder_check import report_folder
 from pren.data.folds import class_folds
 from pren.data.numbers import Shift, load_numbers
-from pren.data.registry import (
-    DATASETS,
-    Dataset,
-    data_root,
-    find_dataset,
-    is_path,
-    list_datasets,
-    load,
-    register_dataset,
-)
+from pren.data.registry import DATASETS, Dataset, find_dataset, is_path, list_datasets, load, register_dataset
 from pren.data.survey import own_folds, survey
 from pren.data.xlsa17 import load_xlsa17
 
 __all__ = [
     "DATASETS",
     "Dataset",
-    "Finding",
-    "FolderReport",
     "Shift",
-    "check_folder",
     "class_folds",
-    "data_root",
     "find_dataset",
     "is_path",
     "list_datasets",

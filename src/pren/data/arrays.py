@@ -53,10 +53,10 @@ def load_arrays(
 
 
 def read_inputs(path: str | Path) -> Inputs:
-    """Read inputs to predict from a ``.npy`` file (memory-mapped), or a ``.npz`` file.
+    """Read inputs to predict: (N, D) features or (N, C, H, W) images.
 
     Args:
-        path: A file with (N, D) features or (N, C, H, W) images. A ``.npz`` file holds them as its only array, or under
+        path: A ``.npy`` file, which is memory-mapped, or a ``.npz`` file that holds them as its only array, or under
             the key `features` or `inputs`.
 
     Raises:
@@ -67,18 +67,14 @@ def read_inputs(path: str | Path) -> Inputs:
         raise PrenError(f"{path} is neither a .npy nor a .npz file: save the inputs with numpy.save.")
     if path.suffix.lower() == ".npy":
         _check_ordinary(path)
-        try:
+        with _explained(path):
             array = np.lib.format.open_memmap(path, mode="r")  # which never unpickles
-        except Exception as error:
-            raise _unreadable(path, error) from error
         return ArrayInputs(array, str(path))
     with _open_npz(path) as file:
-        known = [key for key in ("features", "inputs") if key in file.files]
-        keys = known or file.files
+        keys = [key for key in ("features", "inputs") if key in file.files] or file.files
         if len(keys) != 1:
-            raise PrenError(
-                f"{path} holds {', '.join(file.files) or 'no array'}: keep one array, or name one of them 'inputs'."
-            )
+            held = ", ".join(file.files) or "no array"
+            raise PrenError(f"{path} holds {held}: keep one array, or name one of them 'inputs'.")
         return ArrayInputs(_read(path, file, keys[0]), f"{path}: {keys[0]}")
 
 
@@ -103,17 +99,15 @@ def _problem(arrays: dict[str, NDArray[Any]], setting: Setting, backbone: str | 
 def _answers(answers: NDArray[Any], problem: Problem) -> Answers:
     """Turn (N_pool,) row numbers or class names into answers."""
     if answers.shape != (len(problem.pool),):
+        count = len(problem.pool)
         raise PrenError(
-            f"answers have shape {answers.shape}, but the pool holds {len(problem.pool)} inputs: give one answer each, "
-            "-1 or '' where it is not known."
+            f"answers have shape {answers.shape}, but the pool holds {count} inputs: -1 or '' is for unknown."
         )
-    if answers.dtype.kind not in "iuU":
-        raise PrenError(f"answers must be whole numbers or class names, not {answers.dtype}.")
     names = problem.classes.names
     unknown, valid = ("", names[0]) if answers.dtype.kind == "U" else (UNKNOWN, 0)
     nobody_knows: NDArray[np.bool_] = answers == unknown
     # Where nobody knows, any valid label does for now, so that an error about another one counts its place rightly.
-    filled = np.where(nobody_knows, valid, answers)
+    filled = np.where(nobody_knows, answers.dtype.type(valid), answers)
     try:
         labels = label_indices(filled, names)
     except PrenError as error:
@@ -131,26 +125,34 @@ def _check_ordinary(path: Path) -> None:
 def _open_npz(path: Path) -> Iterator[NpzFile]:
     _check_ordinary(path)
     with ExitStack() as stack:
-        try:
+        with _explained(path):
             # Opened here, because NumPy would leave a damaged file open.
             file = np.load(stack.enter_context(path.open("rb")), allow_pickle=False)
-        except Exception as error:
-            raise _unreadable(path, error) from error
         if not isinstance(file, NpzFile):
             raise PrenError(f"{path} holds one array without a name: write it with numpy.savez.")
         yield file
 
 
 def _read(path: Path, file: NpzFile, key: str) -> NDArray[Any]:
-    try:
+    with _explained(f"{path}: {key}"):
         array: Any = file[key]
-    except Exception as error:
-        raise PrenError(
-            f"{path}: {key} cannot be read ({_reason(error)}): write the file again, with arrays of numbers or text."
-        ) from error
     if not isinstance(array, np.ndarray):  # a zip file may hold anything, and NumPy then returns its bytes
         raise PrenError(f"{path}: {key} is not an array: write the file with numpy.savez.")
     return array
+
+
+@contextmanager
+def _explained(what: str | Path) -> Iterator[None]:
+    """Say what cannot be read, and why: damaged and hostile files fail in many ways, none of them promised by NumPy."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise PrenError(f"There is no file {what}: check the path.") from None
+    except Exception as error:
+        reason = (str(error).splitlines() or [""])[0].rstrip(".") or type(error).__name__
+        if "pickle" in reason.lower():  # NumPy's advice is to allow it
+            reason = "it holds Python objects, or is something else"
+        raise PrenError(f"{what} cannot be read with NumPy ({reason}): write it again as numbers or text.") from error
 
 
 def _check_keys(path: Path, keys: list[str]) -> None:
@@ -160,24 +162,3 @@ def _check_keys(path: Path, keys: list[str]) -> None:
     missing = [key for key in REQUIRED if key not in keys]
     if missing:
         raise PrenError(f"{path} lacks {', '.join(missing)}: it must hold {', '.join(REQUIRED)}.")
-
-
-def _unreadable(path: Path, error: Exception) -> PrenError:
-    """Explain why a file cannot be opened.
-
-    Damaged and hostile files make NumPy, zipfile and the decompressors fail in many ways, none of them promised, so
-    every exception comes here.
-    """
-    if isinstance(error, FileNotFoundError):
-        return PrenError(f"There is no file {path}: check the path.")
-    return PrenError(
-        f"{path} cannot be read as a NumPy file ({_reason(error)}): write it again with numpy.save or numpy.savez."
-    )
-
-
-def _reason(error: Exception) -> str:
-    """The first line of an error, without the advice to allow pickles that NumPy gives."""
-    text = (str(error).splitlines() or [""])[0].rstrip(".")
-    if "pickle" in text.lower():
-        return "it holds Python objects, or is something else"
-    return text or type(error).__name__

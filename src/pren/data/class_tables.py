@@ -24,31 +24,16 @@ Content = tuple[float, ...] | str  # what a row says of its class
 
 @dataclass(eq=False)
 class ClassRows:
-    """The content of one of the two files.
-
-    Attributes:
-        file: Its name.
-        complete: Whether it could be read to its end, so that a class it does not name is not there.
-        attributes: The names of its columns of numbers; none for words.
-        rows: What it says of each class whose row is right.
-        known: The line of every class that it names, whatever else is wrong with the row.
-    """
+    """The content of one of the two files."""
 
     file: str
-    complete: bool
-    attributes: tuple[str, ...] = ()
-    rows: dict[str, Content] = field(default_factory=dict)
-    known: dict[str, int] = field(default_factory=dict)
+    complete: bool  # whether it could be read to its end, so that a class it does not name is not there
+    attributes: tuple[str, ...] = ()  # the names of its columns of numbers; none for words
+    rows: dict[str, Content] = field(default_factory=dict)  # what it says of each class whose row is right
+    known: dict[str, int] = field(default_factory=dict)  # the line of every class that it names, right or not
 
     def signatures(self, encoder: str | None) -> Signatures:
-        """The signatures of these classes.
-
-        Args:
-            encoder: The text encoder for words; numbers need none.
-
-        Raises:
-            PrenError: If an encoder is needed and there is none.
-        """
+        """The signatures of these classes; words need a text encoder."""
         names, rows = tuple(self.rows), list(self.rows.values())
         if self.attributes:
             return Signatures(names, np.array(rows), {"kind": "attributes", "file": self.file}, self.attributes)
@@ -59,22 +44,15 @@ class ClassRows:
 
 def needs_encoder() -> str:
     """What to say to somebody who has words and no encoder."""
-    return (
-        f"{DESCRIPTIONS} needs a text encoder: name one with --option encoder=NAME (installed: "
-        f"{', '.join(ENCODERS) or 'none'}), or give {SIGNATURES}."
-    )
+    installed = ", ".join(ENCODERS) or "none"
+    how = f"name one with --option encoder=NAME (installed: {installed}), or give {SIGNATURES}"
+    return f"{DESCRIPTIONS} needs a text encoder: {how}."
 
 
 def read_classes(folder: Path, encoder: str | None, findings: Findings) -> ClassRows | None:
-    """Read the file that describes the classes; what is wrong with it goes to `findings`.
+    """Read the file that describes the classes: with an encoder the words, even where there are numbers too.
 
-    Args:
-        folder: Where it is.
-        encoder: A text encoder, if the words are wanted where there are numbers too.
-        findings: Where mistakes are noted.
-
-    Returns:
-        None if not even its header can be read.
+    What is wrong with it goes to `findings`; None if not even its header can be read.
     """
     has_numbers, has_words = (os.path.lexists(folder / file) for file in (SIGNATURES, DESCRIPTIONS))
     if encoder is not None and not has_words:
@@ -105,7 +83,7 @@ def _classes(
             classes.complete = False
             break
         name = normal(row.cells[0])
-        fault = name_fault(name)
+        fault = _name_fault(name)
         if fault is None and name in classes.known:
             fault = f"class {quoted(name)} stands in line {classes.known[name]} already: every class has one row."
         if fault is not None:
@@ -122,18 +100,14 @@ def _classes(
     return classes
 
 
-def name_fault(name: str) -> str | None:
+def _name_fault(name: str) -> str | None:
     """What is wrong with the name of a class, None if nothing is: it must be able to be a folder's name."""
     if not name.strip():
         return "the class has no name."
-    if name != name.strip():
-        return f"class {quoted(name)} begins or ends with a blank: take it away."
-    if any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in name):
-        return f"class {quoted(name)} holds a line break or another control character: take it away."
-    if "/" in name or "\\" in name or name in (".", ".."):
-        return f"class {quoted(name)} cannot be the name of a folder: write it without / and \\."
-    if len(name.encode()) > LONGEST_NAME:
-        return f"class {quoted(name)} is longer than the name of a folder can be ({LONGEST_NAME} bytes)."
+    if name != name.strip() or any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in name):
+        return f"class {quoted(name)} begins or ends with a blank, or holds a control character: take it away."
+    if "/" in name or "\\" in name or name in (".", "..") or len(name.encode()) > LONGEST_NAME:
+        return f"class {quoted(name)} cannot be the name of a folder: no / or \\, at most {LONGEST_NAME} bytes."
     return None
 
 
@@ -166,31 +140,21 @@ def _attributes(header: TableRow, findings: Findings) -> tuple[str, ...]:
 
 def _numbers(row: TableRow, attributes: tuple[str, ...], findings: Findings) -> tuple[float, ...] | None:
     """The signature in a row, None if it is not one."""
-    numbers: list[float] = []
-    for attribute, cell in zip(attributes, row.cells[1:], strict=True):
-        number = _number(cell)
-        if number is not None and math.isfinite(number):
-            numbers.append(number)
-            continue
-        if number is not None:
-            fault = f"is {quoted(cell)}: NaN and infinite values say nothing"
-        else:
-            fault = f"is {quoted(cell)}, not a number" if cell.strip() else "is empty"
-        findings.add(SIGNATURES, f"column {quoted(attribute)} {fault}.", row.line)
-    if len(numbers) < len(attributes):
-        return None
+    numbers = tuple(_number(cell) for cell in row.cells[1:])
+    for attribute, cell, number in zip(attributes, row.cells[1:], numbers, strict=True):
+        if not math.isfinite(number):
+            findings.add(SIGNATURES, f"column {quoted(attribute)} is {quoted(cell)}, not a finite number.", row.line)
     if not any(numbers):
         message = "the signature is all zeros, so nothing tells this class from another: describe it, or leave it out."
         findings.add(SIGNATURES, message, row.line)
-        return None
-    return tuple(numbers)
+    return numbers if any(numbers) and all(map(math.isfinite, numbers)) else None
 
 
-def _number(cell: str) -> float | None:
+def _number(cell: str) -> float:
     try:
-        return float(cell) if "_" not in cell else None  # 1_000 is a number to Python alone
+        return float(cell) if "_" not in cell else math.nan  # 1_000 is a number to Python alone
     except ValueError:
-        return None
+        return math.nan
 
 
 def _words(row: TableRow, attributes: tuple[str, ...], findings: Findings) -> str | None:

@@ -18,19 +18,12 @@ LONGEST_SHOWN = 60
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong.
+    """One thing that is wrong."""
 
-    Attributes:
-        file: Its path in the folder that was looked at.
-        message: What is wrong, and what to do.
-        line: Where it is in the file, counted from 1; None for the file as a whole.
-        severity: "error": the data cannot be used like this; "warning": they can, but it is hardly meant so.
-    """
-
-    file: str
-    message: str
-    line: int | None = None
-    severity: Severity = "error"
+    file: str  # its path in the folder that was looked at
+    message: str  # what is wrong, and what to do
+    line: int | None = None  # counted from 1; None for the file as a whole
+    severity: Severity = "error"  # a warning: the data can be used like this, but it is hardly meant so
 
     def __str__(self) -> str:
         file = self.file if self.file.isprintable() else repr(self.file)
@@ -63,9 +56,7 @@ class Findings:
             if count > MOST_PER_FILE
         ]
         place = {file: number for number, file in enumerate(dict.fromkeys(file for file, _ in self._counts))}
-        return sorted(
-            self._found + more, key=lambda found: (found.severity != "error", place[found.file], found.line or 0)
-        )
+        return sorted(self._found + more, key=lambda one: (one.severity != "error", place[one.file], one.line or 0))
 
     def nearest(self, word: str, known: Collection[str]) -> str:
         """A sentence that offers the known word most like another one; nothing if there is none, or too many are."""

@@ -39,24 +39,14 @@ FEW = 3  # how many problems an error names
 
 @dataclass(eq=False)
 class OwnData:
-    """What is in such a folder.
-
-    Attributes:
-        path: The folder.
-        classes: What is said of every class, None if it cannot be read.
-        train: The labelled photographs: their path in ``images``, and their class.
-        pool: The paths of the unlabelled ones in ``unlabelled``, sorted.
-        answers: The class of some of them, by their place in `pool`.
-        ignored: How many files are no images, by how their names end.
-        findings: What is wrong.
-    """
+    """What is in such a folder."""
 
     path: Path
-    classes: ClassRows | None = None
-    train: list[tuple[str, str]] = field(default_factory=list)
-    pool: list[str] = field(default_factory=list)
-    answers: dict[int, str] = field(default_factory=dict)
-    ignored: Counter[str] = field(default_factory=Counter)
+    classes: ClassRows | None = None  # None if what is said of them cannot be read
+    train: list[tuple[str, str]] = field(default_factory=list)  # the path in `images` of each photograph, and its class
+    pool: list[str] = field(default_factory=list)  # the paths of the unlabelled ones in `unlabelled`, sorted
+    answers: dict[int, str] = field(default_factory=dict)  # the class of some of them, by their place in `pool`
+    ignored: Counter[str] = field(default_factory=Counter)  # files that are no images, by how their names end
     findings: Findings = field(default_factory=Findings)
 
     def seen(self) -> set[str]:
@@ -86,25 +76,21 @@ def load_folder(path: str | Path, setting: Setting = "zsl", encoder: str | None 
         raise PrenError(f"{path} cannot be used. {_first_few(errors, path)}")
     if found:
         log.warning("%s", _first_few(found, path))
-    if content.classes is None:  # which is never without an error
-        raise AssertionError
+    assert content.classes is not None  # else there is an error
     signatures = content.classes.signatures(encoder)
     row = {name: number for number, name in enumerate(signatures.names)}
     seen = np.isin(np.array(signatures.names), sorted(content.seen()))
     order = stream(DATA_SEED, "pool order").permutation(len(content.pool))
     names = tuple(content.pool[place] for place in order)
+    file = content.classes.file
+    digest = sha256(content.path / file)
     problem = Problem(
         train=ImageFiles(content.path / IMAGES, [file for file, _ in content.train]),
         labels=np.array([row[name] for _, name in content.train], dtype=np.int64),
         pool=ImageFiles(content.path / POOL, names),
         classes=ClassTable.build(signatures.names, signatures.values, seen),
         setting=setting,
-        source={
-            "name": "folder",
-            "folder": str(path),
-            "signatures": signatures.record(),
-            "files": {content.classes.file: sha256(content.path / content.classes.file)},
-        },
+        source={"name": "folder", "folder": str(path), "signatures": signatures.record(), "files": {file: digest}},
     )
     labels = np.full(len(content.pool), UNKNOWN, dtype=np.int64)
     for place, name in content.answers.items():
@@ -113,11 +99,7 @@ def load_folder(path: str | Path, setting: Setting = "zsl", encoder: str | None 
 
 
 def read_folder(path: str | Path, setting: Setting = "zsl", encoder: str | None = None) -> OwnData:
-    """Read everything but the pixels, and note everything that is wrong.
-
-    Raises:
-        PrenError: If there is no such folder, or it is closed to us.
-    """
+    """Read everything but the pixels, and note everything that is wrong; see `load_folder`."""
     if not is_folder(path):
         raise PrenError(f"There is no folder {path}: check the path.")
     content = OwnData(Path(path))
@@ -133,15 +115,14 @@ def _read(content: OwnData, setting: Setting, encoder: str | None) -> None:
     content.classes = classes = read_classes(content.path, encoder, findings)
     folders = _read_labelled(content)
     for name in _list(content, POOL):
-        if _is_text(name):
-            content.pool.append(name)
-        else:
+        if any("\ud800" <= character <= "\udfff" for character in name):
             findings.add(f"{POOL}/{name}", "its name is not valid text: rename it.")
+        else:
+            content.pool.append(name)
     if not content.pool and (content.path / POOL).is_dir():
         findings.add(POOL, f"there is no photograph to recognise: it needs {ENDINGS}.")
     if classes is not None and classes.complete and classes.known and not classes.known.keys() - folders:
-        message = f"every class has a folder in {IMAGES}: add rows for the classes that nobody has labelled."
-        findings.add(classes.file, message)
+        findings.add(classes.file, f"every class has a folder in {IMAGES}: add rows for the classes without labels.")
     if os.path.lexists(content.path / ANSWERS):
         _read_answers(content, setting)
 
@@ -241,10 +222,6 @@ def _read_answers(content: OwnData, setting: Setting) -> None:
             "Choose 'gzsl', or take these images out of the pool."
         )
         findings.add(ANSWERS, message, barred[0].line, "warning")
-
-
-def _is_text(name: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _first_few(found: list[Finding], path: str | Path) -> str:

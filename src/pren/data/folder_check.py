@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from pren.data.class_tables import Content, needs_encoder
-from pren.data.findings import Finding, quoted
+from pren.data.class_tables import ClassRows, Content, needs_encoder
+from pren.data.findings import Finding, Findings, quoted
 from pren.data.folder import IMAGES, POOL, OwnData, read_folder
 from pren.errors import PrenError
 from pren.problem import Setting
@@ -20,53 +19,28 @@ from pren.vision.images import THREADS, ImageFiles
 
 @dataclass(frozen=True)
 class FolderReport:
-    """What is in a folder, and what is wrong with it.
-
-    Attributes:
-        folder: Its path.
-        seen: Classes that have labelled photographs.
-        unseen: Classes that have none.
-        attributes: How many numbers describe a class; 0 for words.
-        images: Labelled photographs.
-        pool: Unlabelled ones.
-        answers: How many of those have an answer that counts.
-        ignored: Files that are no images, by how their names end.
-        problems: Everything that is wrong, errors first.
-    """
+    """What is in a folder, and what is wrong with it."""
 
     folder: str
-    seen: int
-    unseen: int
-    attributes: int
-    images: int
-    pool: int
-    answers: int
-    ignored: dict[str, int] = field(default_factory=dict)
-    problems: list[Finding] = field(default_factory=list)
+    seen: int  # classes that have labelled photographs
+    unseen: int  # classes that have none
+    attributes: int  # how many numbers describe a class; 0 for words
+    images: int  # labelled photographs
+    pool: int  # unlabelled ones
+    answers: int  # how many of those have an answer that counts
+    ignored: dict[str, int]  # files that are no images, by how their names end
+    problems: list[Finding]  # errors first
 
     def errors(self) -> int:
         """How many of the problems must be mended."""
         return sum(problem.severity == "error" for problem in self.problems)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return asdict(self)
-
-
-def check_folder(path: str | Path, setting: Setting = "zsl") -> list[Finding]:
-    """Everything that is wrong with a folder (see `pren.data.folder`), errors first.
-
-    Raises:
-        PrenError: If there is no such folder.
-    """
-    return report_folder(path, setting).problems
-
 
 def report_folder(path: str | Path, setting: Setting = "zsl") -> FolderReport:
-    """What is in a folder, and everything that is wrong with it.
+    """What is in a folder (see `pren.data.folder`), and everything that is wrong with it.
 
     Args:
-        path: The folder; see `pren.data.folder`.
+        path: The folder.
         setting: "zsl" or "gzsl", in which answers for seen classes count.
 
     Raises:
@@ -74,15 +48,17 @@ def report_folder(path: str | Path, setting: Setting = "zsl") -> FolderReport:
     """
     content = read_folder(path, setting)
     _look_at_images(content)
-    _look_for_twins(content)
-    classes, seen = content.classes, content.seen()
-    if classes is not None and not classes.attributes:
-        content.findings.add(classes.file, needs_encoder(), severity="warning")
+    seen, known, attributes = content.seen(), set[str](), 0
+    if content.classes is not None:
+        known, attributes = set(content.classes.known), len(content.classes.attributes)
+        _look_for_twins(content.classes, content.findings)
+        if not attributes:
+            content.findings.add(content.classes.file, needs_encoder(), severity="warning")
     return FolderReport(
         folder=str(path),
         seen=len(seen),
-        unseen=0 if classes is None else len(classes.known.keys() - seen),
-        attributes=0 if classes is None else len(classes.attributes),
+        unseen=len(known - seen),
+        attributes=attributes,
         images=len(content.train),
         pool=len(content.pool),
         answers=len(content.answers),
@@ -102,10 +78,9 @@ def _look_at_images(content: OwnData) -> None:
             for file, (digest, fault) in zip(files, looks, strict=True):
                 name = f"{part}/{file}"
                 folder = f"{IMAGES}/{file.split('/')[0]}" if part == IMAGES else POOL
-                readable[folder] = readable.get(folder, False) or fault is None
+                readable[folder] = readable.get(folder) or fault is None
                 if fault is not None:
-                    message = fault.replace(str(content.path / name), "it")
-                    content.findings.add(name, message, severity="warning")
+                    content.findings.add(name, fault.replace(str(content.path / name), "it"), severity="warning")
                 elif part == IMAGES:
                     labelled.setdefault(digest, name)
                 elif digest in labelled:
@@ -126,14 +101,11 @@ def _look(inputs: ImageFiles, place: int) -> tuple[bytes, str | None]:
     return hashlib.sha256(content).digest(), None
 
 
-def _look_for_twins(content: OwnData) -> None:
+def _look_for_twins(classes: ClassRows, findings: Findings) -> None:
     """Look for classes that nothing tells apart."""
-    classes = content.classes
-    if classes is None:
-        return
     first: dict[Content, str] = {}
     for name, row in classes.rows.items():
         twin = first.setdefault(row, name)
         if twin != name:
             message = f"{quoted(name)} has the same signature as {quoted(twin)}: nothing tells them apart."
-            content.findings.add(classes.file, message, classes.known[name], "warning")
+            findings.add(classes.file, message, classes.known[name], "warning")

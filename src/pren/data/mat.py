@@ -35,18 +35,10 @@ def mat_shapes(path: Path) -> Shapes:
 
 
 def read_mat(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
-    """Read some variables of a ``.mat`` file, and nothing else of it.
-
-    Args:
-        path: A file of MATLAB's version 4 to 7.
-        required: Variables that must be there.
-        optional: Variables that may be there.
-
-    Returns:
-        Arrays of real numbers, or of objects that are strings.
+    """Read some variables of a ``.mat`` file (MATLAB's version 4 to 7): real numbers, or objects that are strings.
 
     Raises:
-        PrenError: If the file cannot be read, or lacks a variable, or has one that holds something else.
+        PrenError: If the file cannot be read, or lacks a required variable, or one of them holds something else.
     """
     arrays = _READER.ask(path, (*required, *optional))[1]
     missing = [name for name in required if name not in arrays]
@@ -142,11 +134,7 @@ def _cause(code: int) -> str:
 def whole_numbers(array: NDArray[Any], what: str, most: int, of: str) -> NDArray[np.int64]:
     """Turn MATLAB's numbers from 1 to `most`, in a row or a column, into (n,) numbers from 0.
 
-    Args:
-        array: (n, 1), (1, n) or (n,); MATLAB often keeps whole numbers as floating-point ones.
-        what: What to call it in a message.
-        most: The largest number allowed.
-        of: What the numbers count, such as "images".
+    They may be floating-point ones. A message calls them `what` and says what they count (`of`), such as "images".
     """
     if array.dtype.kind not in "fiu" or not _is_one_line(array):
         raise PrenError(f"{what} must be one row or column of numbers, not {array.dtype} of shape {array.shape}.")
@@ -154,10 +142,8 @@ def whole_numbers(array: NDArray[Any], what: str, most: int, of: str) -> NDArray
     wrong = (values != np.floor(values)) | (values < 1) | (values > most)  # and NaN, which equals nothing
     if wrong.any():
         place = int(wrong.argmax())
-        raise PrenError(
-            f"{what}: entry {place + 1} is {values[place]}, but must be a whole number from 1 to {most} (the {of}): "
-            "the file is damaged, or belongs to other data."
-        )
+        must = f"must be a whole number from 1 to {most} (the {of}): the file is damaged, or belongs to other data"
+        raise PrenError(f"{what}: entry {place + 1} is {values[place]}, but {must}.")
     return values.astype(np.int64) - 1
 
 
@@ -174,8 +160,5 @@ def _is_one_line(array: NDArray[Any]) -> bool:
 
 def _unreadable(path: Path, reason: str) -> PrenError:
     if "HDF reader" in reason:
-        return PrenError(
-            f"{path} is a MATLAB 7.3 file (HDF5), which pren cannot read: save it in MATLAB with the option '-v7', "
-            "or with scipy.io.savemat."
-        )
+        return PrenError(f"{path} is a MATLAB 7.3 file (HDF5), which pren cannot read: save it with the option '-v7'.")
     return PrenError(f"{path} cannot be read as a MATLAB file: {reason.rstrip('.')}.")

@@ -9,7 +9,7 @@ digits of the pool come from other samples than those of the training images, an
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
@@ -45,38 +45,25 @@ Half = Literal["train", "pool"]
 
 @dataclass(frozen=True)
 class Shift:
-    """How pool images differ from training images; all zeros means not at all.
+    """How pool images differ from training images; all zeros means not at all."""
 
-    Attributes:
-        slant: Shear: pixels to the right for each pixel up.
-        blur: Standard deviation of a Gaussian blur, in pixels.
-        noise: Standard deviation of Gaussian noise; white is 1.
-    """
-
-    slant: float = 0.6
-    blur: float = 0.5
-    noise: float = 0.12
+    slant: float = 0.6  # pixels to the right for each pixel up
+    blur: float = 0.5  # standard deviation of a Gaussian blur, in pixels
+    noise: float = 0.12  # standard deviation of Gaussian noise; white is 1
 
     def __post_init__(self) -> None:
-        if not all(math.isfinite(value) for value in (self.slant, self.blur, self.noise)):
-            raise PrenError(f"A shift must be finite, but is {self}.")
-        if self.blur < 0 or self.noise < 0:
-            raise PrenError(f"The blur and the noise of a shift cannot be negative, but are in {self}.")
+        if not all(map(math.isfinite, astuple(self))) or min(self.blur, self.noise) < 0:
+            raise PrenError(f"A shift must be finite, its blur and noise not negative, but it is {self}.")
 
 
 NO_SHIFT = Shift(slant=0.0, blur=0.0, noise=0.0)
 
 
 class _Draws(NamedTuple):
-    """What chance decides about n numbers.
+    """What chance decides about n numbers."""
 
-    Attributes:
-        samples: (n, 2) which handwritten digit stands left and right, as rows of scikit-learn's data.
-        jitter: (n, 2, 3) how far each strays across, down and in size, from -1 to 1.
-    """
-
-    samples: NDArray[np.int64]
-    jitter: NDArray[np.float64]
+    samples: NDArray[np.int64]  # (n, 2) which handwritten digit stands left and right, as rows of scikit-learn's data
+    jitter: NDArray[np.float64]  # (n, 2, 3) how far each strays across, down and in size, from -1 to 1
 
 
 def load_numbers(
@@ -98,14 +85,11 @@ def load_numbers(
         per_class: Training images of each seen class.
         pool_per_class: Pool images of each unseen class.
 
-    Returns:
-        The problem, and the labels of its pool.
-
     Raises:
         PrenError: If there is no such split, setting or form, or a count is not positive.
     """
     _check(split, form, per_class, pool_per_class)
-    shift = Shift() if shift is None else shift
+    shift = shift or Shift()
     names, unseen = split_classes(split)
     seen = [name for name in names if name not in unseen]
     row = {name: index for index, name in enumerate(names)}
@@ -121,24 +105,18 @@ def load_numbers(
     pool, answers = pool[order], answers[order]
 
     if form == "features":
-        train, pool = train.reshape(len(train), -1), pool.reshape(len(pool), -1)
+        train, pool = (images.reshape(len(images), -1) for images in (train, pool))
     signatures = _signatures(names)
-    problem = Problem.from_arrays(
-        train,
-        labels,
-        signatures.values,
-        pool,
-        names,
-        setting=setting,
-        backbone="small-cnn" if form == "images" else None,
-        source={
-            "name": "numbers",
-            "split": split,
-            "form": form,
-            "shift": asdict(shift),
-            "signatures": signatures.record(),
-        },
-    )
+    source = {
+        "name": "numbers",
+        "split": split,
+        "form": form,
+        "shift": asdict(shift),
+        "signatures": signatures.record(),
+    }
+    backbone = "small-cnn" if form == "images" else None
+    arrays = (train, labels, signatures.values, pool, names)
+    problem = Problem.from_arrays(*arrays, setting=setting, backbone=backbone, source=source)
     return problem, Answers(answers.astype(np.int64))
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,21 +19,13 @@ SeenTest = Literal["fixed", "random"]
 Indices = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Lists:
-    """A benchmark's own lists of images, counted from 0.
+class Lists(NamedTuple):
+    """A benchmark's own lists of images, counted from 0."""
 
-    Attributes:
-        labels: (N,) the class of every image.
-        trainval: Images of the seen classes to learn from.
-        test_unseen: Images of the unseen classes.
-        test_seen: Other images of the seen classes; None where the benchmark has no such list.
-    """
-
-    labels: Indices
-    trainval: Indices
+    labels: Indices  # (N,) the class of every image
+    trainval: Indices  # images of the seen classes to learn from
     test_unseen: Indices
-    test_seen: Indices | None
+    test_seen: Indices | None  # other images of the seen classes; None where the benchmark has no such list
 
     def seen(self) -> Indices:
         """The seen classes, rising."""
@@ -45,106 +36,57 @@ class Lists:
         return np.unique(self.labels[self.test_unseen])
 
 
-@dataclass(frozen=True, eq=False)
-class Partition:
-    """What a problem is made of.
+class Partition(NamedTuple):
+    """What a problem is made of."""
 
-    Attributes:
-        train: (N_train,) images to learn from, rising.
-        pool: (N_pool,) images to recognise, shuffled: benchmarks list them by class.
-        seen: The classes learned from, rising.
-        unseen: The classes to be recognised without labels, rising.
-        train_on: Which images of the seen classes took part.
-        seen_test: How the pool's images of seen classes were chosen; None in conventional zero-shot learning.
-    """
-
-    train: Indices
-    pool: Indices
-    seen: Indices
-    unseen: Indices
+    train: Indices  # (N_train,) images to learn from, rising
+    pool: Indices  # (N_pool,) images to recognise, shuffled: benchmarks list them by class
+    seen: Indices  # the classes learned from, rising
+    unseen: Indices  # the classes to be recognised without labels, rising
     train_on: TrainOn
-    seen_test: SeenTest | None
+    seen_test: SeenTest | None  # how the pool's images of seen classes were chosen; None in "zsl"
 
 
 def partition(
-    lists: Lists, setting: Setting, train_on: TrainOn | None = None, seen_test: SeenTest | None = None
+    lists: Lists,
+    setting: Setting,
+    train_on: TrainOn | None = None,
+    seen_test: SeenTest | None = None,
+    fold: tuple[Indices, Indices] | None = None,
 ) -> Partition:
     """Divide a benchmark's images by its own lists.
+
+    A fold divides the images of `trainval` by classes, so nothing of the test has a part in it. The benchmarks' own
+    `train_loc` and `val_loc` are of no use for this, because they contain test images of the seen classes.
 
     Args:
         lists: The lists.
         setting: "zsl" (the pool holds the unseen classes) or "gzsl" (held-out images of the seen classes too).
-        train_on: "all" images of the seen classes (the paper's choice, and the default), or those of `trainval`.
-        seen_test: "gzsl" only: "fixed" holds out the benchmark's list (the default), "random" a fifth of each class.
+        train_on: "all" images of the seen classes (the paper's choice, and the default), or "trainval" (always so in a
+            fold).
+        seen_test: "gzsl" only: "fixed" holds out the benchmark's list (the default), "random" a fifth of each class
+            (always so in a fold).
+        fold: The seen classes that stay so, and those that play the unseen ones; None for the test itself.
     """
-    seen, unseen = lists.seen(), lists.unseen()
-    usable = np.flatnonzero(np.isin(lists.labels, seen)) if train_on != "trainval" else lists.trainval
-    held_out, seen_test = _held_out(lists, usable, setting, seen_test, default="fixed")
-    return Partition(
-        train=np.setdiff1d(usable, held_out),
-        pool=shuffled(np.concatenate([lists.test_unseen, held_out])),
-        seen=seen,
-        unseen=unseen,
-        train_on=train_on or "all",
-        seen_test=seen_test,
-    )
-
-
-def validation_partition(
-    lists: Lists,
-    train_classes: Indices,
-    val_classes: Indices,
-    setting: Setting,
-    train_on: TrainOn | None = None,
-    seen_test: SeenTest | None = None,
-) -> Partition:
-    """Divide the images of `trainval` by classes: some of the seen classes play the unseen ones.
-
-    No image and no class of the test has a part in it. The benchmarks' own `train_loc` and `val_loc` are of no use for
-    this, because they contain test images of the seen classes.
-
-    Args:
-        lists: The lists.
-        train_classes: Seen classes that stay so.
-        val_classes: Seen classes that play the unseen ones.
-        setting: "zsl" or "gzsl".
-        train_on: Only "trainval" is possible: "all" would take in test images.
-        seen_test: Only "random" is possible, for the same reason.
-    """
-    if train_on == "all":
-        raise PrenError("A validation fold uses trainval images only: leave out train_on='all'.")
-    if seen_test == "fixed":
-        raise PrenError("A validation fold must not use the list of seen test images: take seen_test='random'.")
-    label_of_trainval = lists.labels[lists.trainval]
-    usable = lists.trainval[np.isin(label_of_trainval, train_classes)]
-    pool = lists.trainval[np.isin(label_of_trainval, val_classes)]
-    held_out, seen_test = _held_out(lists, usable, setting, seen_test, default="random")
-    return Partition(
-        train=np.setdiff1d(usable, held_out),
-        pool=shuffled(np.concatenate([pool, held_out])),
-        seen=np.unique(train_classes),
-        unseen=np.unique(val_classes),
-        train_on="trainval",
-        seen_test=seen_test,
-    )
-
-
-def _held_out(
-    lists: Lists, usable: Indices, setting: Setting, seen_test: SeenTest | None, default: SeenTest
-) -> tuple[Indices, SeenTest | None]:
-    """The images of the seen classes that go to the pool, and how they were chosen."""
+    if setting != "gzsl" and seen_test is not None:
+        raise PrenError(f"seen_test={seen_test!r} is for the setting 'gzsl': in 'zsl' no seen class is tested.")
+    if fold is not None and (train_on == "all" or seen_test == "fixed"):
+        raise PrenError("A fold must not use test images: leave out train_on='all' and seen_test='fixed'.")
+    if fold is None:
+        train_on, seen_test = train_on or "all", seen_test or "fixed"
+        seen, unseen, targets = lists.seen(), lists.unseen(), lists.test_unseen
+        usable = lists.trainval if train_on == "trainval" else np.flatnonzero(np.isin(lists.labels, seen))
+    else:
+        train_on, seen_test = "trainval", "random"
+        seen, unseen = fold
+        usable, targets = (lists.trainval[np.isin(lists.labels[lists.trainval], classes)] for classes in fold)
     if setting != "gzsl":
-        if seen_test is not None:
-            raise PrenError(f"seen_test={seen_test!r} is for the setting 'gzsl': in 'zsl' no seen class is tested.")
-        return np.empty(0, dtype=np.int64), None
-    if (seen_test or default) == "random":
-        return random_share(lists.labels, usable), "random"
-    if lists.test_seen is None:
-        raise PrenError(
-            "This split has no list of seen test images (test_seen_loc): use another split, or "
-            "seen_test='random', which holds out a fifth of each seen class."
-        )
-    return lists.test_seen, "fixed"
+        return Partition(np.unique(usable), shuffled(targets), seen, unseen, train_on, None)
+    held_out = random_share(lists.labels, usable) if seen_test == "random" else lists.test_seen
+    if held_out is None:
+        raise PrenError("This split has no list of seen test images (test_seen_loc): use seen_test='random'.")
+    train, pool = np.setdiff1d(usable, held_out), shuffled(np.concatenate([targets, held_out]))
+    return Partition(train, pool, seen, unseen, train_on, seen_test)
 
 
 def random_share(labels: Indices, usable: Indices) -> Indices:

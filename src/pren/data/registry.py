@@ -77,19 +77,12 @@ def register_dataset(
     return register
 
 
-_NUMBERS = {"dim": 10, "hidden": (128, 128)}
-register_dataset(
-    "numbers",
-    "The numbers 00 to 99 in real handwritten digits; embedded, nothing to download.",
-    SPLITS,
-    params=_NUMBERS,
-)(load_numbers)
-register_dataset(
-    "numbers-features",
-    "The same as flat pixels, for quick trials of methods that take features.",
-    SPLITS,
-    params=_NUMBERS,
-)(partial(load_numbers, form="features"))
+_PIXELS = "The same as flat pixels, for quick trials of methods that take features."
+for _name, _summary, _loader in (
+    ("numbers", "The numbers 00 to 99 in real handwritten digits; embedded, nothing to download.", load_numbers),
+    ("numbers-features", _PIXELS, partial(load_numbers, form="features")),
+):
+    register_dataset(_name, _summary, SPLITS, params={"dim": 10, "hidden": (128, 128)})(_loader)
 
 _FILES: dict[str, Any] = {"needs_root": True, "file_options": ("features",), "folder_options": ("images",)}
 for _name, _summary in {
@@ -108,19 +101,14 @@ def list_datasets(pattern: str = "*") -> list[str]:
 
 
 def find_dataset(name: str | Path) -> Dataset:
-    """A registered data set, or the user's own data, which have no splits.
-
-    Raises:
-        PrenError: If it is neither.
-    """
+    """A registered data set, or the user's own data, which have no splits."""
     text = str(name)
     if not is_path(text):
         try:
             return DATASETS[text]
         except PrenError as error:
-            raise PrenError(
-                f"{error} Your own data are the path of a .npz file, or of a folder of photographs."
-            ) from None
+            hint = "Your own data are the path of a .npz file, or of a folder of photographs."
+            raise PrenError(f"{error} {hint}") from None
     if text.lower().endswith(".npz"):
         return Dataset(text, "arrays of your own", partial(load_arrays, text))
     if os.path.lexists(text) and not is_folder(text):
@@ -131,9 +119,7 @@ def find_dataset(name: str | Path) -> Dataset:
 def is_path(name: str | Path) -> bool:
     """Whether a name means a file or a folder of the user's own, be it there or not, and not a registered data set."""
     text = str(name)
-    if text in DATASETS:
-        return False
-    return text.lower().endswith(".npz") or Path(text).name != text or is_folder(text)
+    return text not in DATASETS and (text.lower().endswith(".npz") or Path(text).name != text or is_folder(text))
 
 
 def data_root(name: str, root: str | Path | None) -> Path | None:
@@ -150,7 +136,7 @@ def load(
     setting: Setting = "zsl",
     **options: Any,
 ) -> Loaded:
-    """Load a problem and, kept apart from it, its answers.
+    """Load a problem and, kept apart from it, its answers, None where nobody knows any.
 
     Args:
         name: One of `list_datasets`, or the path of a ``.npz`` file (see `pren.data.arrays`) or of a folder of
@@ -160,9 +146,6 @@ def load(
         setting: "zsl" or "gzsl".
         **options: What this data set alone understands.
 
-    Returns:
-        The problem, and the answers, None where nobody knows any.
-
     Raises:
         PrenError: If there is no such data set, split or option, or the data cannot be read.
     """
@@ -171,21 +154,15 @@ def load(
     if dataset.needs_root:
         given["root"] = data_root(dataset.name, root)
         if given["root"] is None:
-            raise PrenError(
-                f"{name} is read from a folder: give it as root (--root), or in the environment variable "
-                f"{ROOT_VARIABLE}."
-            )
+            raise PrenError(f"{name} is read from a folder: give it as root (--root), or in ${ROOT_VARIABLE}.")
     elif root is not None:
         raise PrenError(f"{name} takes no root: leave it out.")
     if dataset.splits:
         given["split"] = dataset.splits[0] if split is None else split
     if split is not None and split not in dataset.splits:
-        raise PrenError(f"{name} has no split {split!r}: {_choose(dataset.splits)}.")
+        choose = f"choose one of {', '.join(dataset.splits)}" if dataset.splits else "it has none"
+        raise PrenError(f"{name} has no split {split!r}: {choose}.")
     return dataset.load(**given, **_checked(dataset, options, taken=set(given)))
-
-
-def _choose(splits: tuple[str, ...]) -> str:
-    return f"choose one of {', '.join(splits)}" if splits else "it has none"
 
 
 def _checked(dataset: Dataset, options: dict[str, Any], taken: set[str]) -> dict[str, Any]:

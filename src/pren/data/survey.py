@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from pren.data.benchmarks import FOLDERS, PUBLISHED, find_benchmark
-from pren.data.mat import mat_shapes, texts
 from pren.data.registry import DATASETS, ROOT_VARIABLE, data_root, load
-from pren.data.xlsa17_files import (
-    ORDER_FILE,
-    SPLITS_FILE,
-    USUAL_FEATURES,
-    Place,
-    read_classes,
-    read_splits,
-)
+from pren.data.xlsa17_files import SPLITS_FILE, USUAL_FEATURES, Place, Splits, list_features, read_classes
 from pren.data.xlsa17_images import find_files, read_order
 from pren.errors import PrenError
 from pren.files import sha256
 
 FOLDS = (1, 2, 3)
-KINDS = ("train", "val")  # of the lists of classes that make a fold
 
 
 @dataclass(frozen=True)
 class SplitCounts:
-    """One split; None where it cannot be known.
-
-    Attributes:
-        split: Its name.
-        seen: Seen classes.
-        unseen: Unseen classes.
-        trainval: Images to learn from.
-        test_seen: Test images of seen classes.
-        test_unseen: Test images of unseen classes.
-        folds: Validation folds that are there.
-        sha256: Of the file with the split, which tells versions apart that bear the same name.
-    """
+    """How many classes and images a split has; None where it cannot be known."""
 
     split: str
     seen: int | None
@@ -47,55 +26,32 @@ class SplitCounts:
     test_seen: int | None
     test_unseen: int | None
     folds: tuple[int, ...] = ()
-    sha256: str | None = None
+    sha256: str | None = None  # of the file with the split, which tells versions apart that bear the same name
 
 
 @dataclass(frozen=True)
 class ImageCounts:
-    """The photographs of a benchmark.
+    """The photographs of a benchmark."""
 
-    Attributes:
-        looked: The folders they were looked for in.
-        folder: The one of them that is there; None if none is.
-        found: How many of the images that the split's lists count are in it; None if it cannot be known.
-        listed: How many the lists count; None if it cannot be known.
-        published: Where they can be had.
-    """
-
-    looked: list[str]
-    folder: str | None
-    found: int | None
-    listed: int | None
+    looked: list[str]  # the folders they were looked for in
+    folder: str | None  # the one of them that is there
+    found: int | None  # how many of the images that the split's lists count are in it; None if it cannot be known
+    listed: int | None  # how many the lists count; None if it cannot be known
     published: str
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What is known about a data set.
-
-    Attributes:
-        name: The data set.
-        summary: One line for people.
-        root: The folder that was looked at; None for data that are embedded, or if no folder is known.
-        splits: What was found.
-        features: Files with features, and their shape (D, N).
-        images: The photographs; None for data that have no usual place for them, or if no split was found.
-        missing: What is not there or cannot be read, as sentences.
-        published: Where it can be had; empty if nowhere.
-    """
+    """What is known about a data set."""
 
     name: str
     summary: str
-    root: str | None = None
+    root: str | None = None  # the folder that was looked at, if it needs one and one is known
     splits: list[SplitCounts] = field(default_factory=list)
-    features: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    images: ImageCounts | None = None
-    missing: list[str] = field(default_factory=list)
-    published: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return asdict(self)
+    features: dict[str, tuple[int, ...]] = field(default_factory=dict)  # files and their shape (D, N)
+    images: ImageCounts | None = None  # None for data that have no usual place for them, or if no split was found
+    missing: list[str] = field(default_factory=list)  # what is not there or cannot be read, as sentences
+    published: str = ""  # where it can be had
 
 
 def survey(name: str, root: str | Path | None = None) -> Survey:
@@ -111,76 +67,64 @@ def survey(name: str, root: str | Path | None = None) -> Survey:
     dataset = DATASETS[name]
     if not dataset.needs_root:
         return Survey(name, dataset.summary, splits=[_embedded(name, split) for split in dataset.splits or (None,)])
-    folder = data_root(name, root)
-    found = Survey(
-        name, dataset.summary, None if folder is None else str(folder), published=PUBLISHED if name in FOLDERS else ""
-    )
+    folder, published = data_root(name, root), PUBLISHED if name in FOLDERS else ""
     if folder is None:
-        found.missing.append(f"No folder is given: use --root, or the environment variable {ROOT_VARIABLE}.")
-        return found
-    if name not in (*FOLDERS, "xlsa17"):  # how it is kept, the package that brings it knows
+        missing = [f"No folder is given: use --root, or the environment variable {ROOT_VARIABLE}."]
+        return Survey(name, dataset.summary, missing=missing, published=published)
+    found = Survey(name, dataset.summary, str(folder), published=published)
+    if not _is_benchmark(name):  # how it is kept, the package that brings it knows
         return found
     for split in dataset.splits:
         try:
             place = find_benchmark(folder, name, split)
             found.splits.append(_split_counts(place))
-        except PrenError as error:
+        except PrenError as error:  # noqa: PERF203 - there are two splits
             found.missing.append(str(error).removesuffix(f" {PUBLISHED}"))
-            continue
-        if not found.features:
-            _look_for_features(place.features, found)
-    if found.splits and not found.features:
+    if not found.splits:
+        return found
+    features, unreadable = list_features(place.features)
+    found.missing.extend(map(str, unreadable))
+    if not features:
         found.missing.append(f"There is no features file, such as {USUAL_FEATURES}, in {place.features}.")
-    return replace(found, images=_look_for_images(place, found)) if found.splits and place.images else found
+    return replace(found, features=features, images=_look_for_images(place, found) if place.images else None)
+
+
+def own_folds(name: str, root: str | Path | None = None, split: str | None = None) -> tuple[int, ...]:
+    """The numbers of the validation folds that a split comes with; none for embedded data and the user's own files."""
+    folder = data_root(name, root) if _is_benchmark(name) else None
+    if folder is None:
+        return ()
+    splits = DATASETS[name].splits
+    wanted = split or splits[0]
+    return _folds(find_benchmark(folder, name, wanted)) if wanted in splits else ()
+
+
+def _is_benchmark(name: str) -> bool:
+    return name in (*FOLDERS, "xlsa17")
+
+
+def _folds(place: Place) -> tuple[int, ...]:
+    files = {k: [place.folder / f"{kind}classes{k}.txt" for kind in ("train", "val")] for k in FOLDS}
+    return tuple(k for k in FOLDS if all(path.is_file() for path in files[k]))
 
 
 def _embedded(name: str, split: str | None) -> SplitCounts:
     problem, _ = load(name, split=split)
-    classes = problem.classes
-    return SplitCounts(
-        split or "own",
-        seen=int(classes.seen.sum()),
-        unseen=int(classes.unseen.sum()),
-        trainval=len(problem.train),
-        test_seen=None,
-        test_unseen=len(problem.pool),
-    )
+    seen, unseen = int(problem.classes.seen.sum()), int(problem.classes.unseen.sum())
+    return SplitCounts(split or "own", seen, unseen, len(problem.train), None, len(problem.pool))
 
 
 def _split_counts(place: Place) -> SplitCounts:
-    content = read_splits(place)
-    names = texts(content["allclasses_names"], f"{place.folder / SPLITS_FILE}: allclasses_names")
-    digest = sha256(place.folder / SPLITS_FILE)
-    folds = tuple(k for k in FOLDS if all((place.folder / f"{kind}classes{k}.txt").is_file() for kind in KINDS))
+    names, arrays = Splits.read(place)
+    folds, digest = _folds(place), sha256(place.folder / SPLITS_FILE)
     if place.test_classes is not None:  # which images those are, only the features file knows
-        unseen = len(read_classes(place.folder / place.test_classes, names))
-        return SplitCounts(place.split, len(names) - unseen, unseen, None, None, None, folds, digest)
-    return SplitCounts(
-        place.split,
-        seen=_count_classes(place.folder / "trainvalclasses.txt", names),
-        unseen=_count_classes(place.folder / "testclasses.txt", names),
-        trainval=content["trainval_loc"].size,
-        test_seen=content["test_seen_loc"].size if "test_seen_loc" in content else None,
-        test_unseen=content["test_unseen_loc"].size,
-        folds=folds,
-        sha256=digest,
-    )
-
-
-def _count_classes(path: Path, names: list[str]) -> int | None:
-    return len(read_classes(path, names)) if path.is_file() else None
-
-
-def _look_for_features(folder: Path, found: Survey) -> None:
-    for path in sorted(folder.glob("*.mat")):
-        if path.name not in (SPLITS_FILE, ORDER_FILE):
-            try:
-                shapes = mat_shapes(path)
-            except PrenError as error:
-                found.missing.append(str(error))
-                continue
-            if "features" in shapes:
-                found.features[path.name] = shapes["features"]
+        count = len(read_classes(place.folder / place.test_classes, names))
+        return SplitCounts(place.split, len(names) - count, count, None, None, None, folds, digest)
+    files = (place.folder / "trainvalclasses.txt", place.folder / "testclasses.txt")
+    seen, unseen = (len(read_classes(path, names)) if path.is_file() else None for path in files)
+    keys = ("trainval_loc", "test_seen_loc", "test_unseen_loc")
+    trainval, test_seen, test_unseen = (arrays[key].size if key in arrays else None for key in keys)
+    return SplitCounts(place.split, seen, unseen, trainval, test_seen, test_unseen, folds, digest)
 
 
 def _look_for_images(place: Place, found: Survey) -> ImageCounts:
@@ -198,11 +142,3 @@ def _look_for_images(place: Place, found: Survey) -> ImageCounts:
             found.missing.append(sentence)
     looked = [str(path) for path in place.images]
     return ImageCounts(looked, None if folder is None else str(folder), count, listed, place.images_published)
-
-
-def own_folds(name: str, root: str | Path | None = None, split: str | None = None) -> tuple[int, ...]:
-    """The numbers of the validation folds that a split comes with; none for embedded data and the user's own files."""
-    if name not in DATASETS or not DATASETS[name].needs_root:
-        return ()
-    wanted = split or DATASETS[name].splits[0]
-    return next((found.folds for found in survey(name, root).splits if found.split == wanted), ())

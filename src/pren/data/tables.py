@@ -7,8 +7,8 @@ import csv
 import io
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pren.data.findings import Findings
 from pren.errors import PrenError
@@ -17,29 +17,20 @@ from pren.files import read_bytes
 MOST_BYTES = 1 << 26
 
 
-@dataclass(frozen=True)
-class TableRow:
+class TableRow(NamedTuple):
     """A row of a table, and the line that it begins in."""
 
     line: int
     cells: list[str]
 
 
-@dataclass(frozen=True)
-class Table:
-    """A CSV file.
-
-    Attributes:
-        header: Its first row.
-        rows: All others that have as many fields; empty lines are none.
-        misfits: Those that have not.
-        complete: Whether these are all rows, because each of them could be read.
-    """
+class Table(NamedTuple):
+    """A CSV file."""
 
     header: TableRow
-    rows: list[TableRow]
-    misfits: list[TableRow]
-    complete: bool
+    rows: list[TableRow]  # those with as many fields as the header; empty lines are none
+    misfits: list[TableRow]  # the others
+    complete: bool  # whether these are all rows, because each of them could be read
 
 
 def normal(text: str) -> str:
@@ -63,31 +54,28 @@ def read_table(folder: Path, file: str, header: str, findings: Findings) -> Tabl
     if text is None:
         return None
     lines = _rows(text, file, findings)
-    try:
-        first = next(lines)
-    except StopIteration:
-        findings.add(file, f"it is empty: its first line must be {header}.")
-        return None
+    first = next(lines, TableRow(1, []))
     if first is None:
+        return None
+    if not first.cells:
+        findings.add(file, f"it is empty: its first line must be {header}.")
         return None
     if not header.endswith("…") and [cell.strip().lower() for cell in first.cells] != header.split(","):
         findings.add(file, f"the first line must be {header}.", first.line)
         return None
     rows: list[TableRow] = []
     misfits: list[TableRow] = []
-    unreadable = 0
+    complete = True
     for row in lines:
         if row is None:
-            unreadable += 1
+            complete = False
         elif len(row.cells) == len(first.cells):
             rows.append(row)
         else:
             misfits.append(row)
-            count = f"{len(row.cells)} field{'s' * (len(row.cells) != 1)}"
-            findings.add(file, f"it has {count}, but the header (line {first.line}) has {len(first.cells)}.", row.line)
-        if findings.full(file):
-            break
-    return Table(first, rows, misfits, not unreadable and not findings.full(file))
+            fields = f"{len(row.cells)} field{'s' * (len(row.cells) != 1)}"
+            findings.add(file, f"it has {fields}, but the header (line {first.line}) has {len(first.cells)}.", row.line)
+    return Table(first, rows, misfits, complete and not findings.full(file))
 
 
 def _read_text(folder: Path, file: str, findings: Findings) -> str | None:
@@ -97,31 +85,27 @@ def _read_text(folder: Path, file: str, findings: Findings) -> str | None:
         findings.add(file, str(error).replace(str(folder / file), "it"))
         return None
     try:
-        text = content.decode()
+        text, wrong = content.decode(), content.find(b"\0")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        findings.add(file, "it is not UTF-8 text: save it as 'CSV UTF-8'.", line)
-        return None
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        findings.add(file, "it holds a null byte, so it is no text: save it as 'CSV UTF-8'.", line)
-        return None
-    return text
+        text, wrong = "", error.start
+    if wrong < 0:
+        return text
+    findings.add(file, "it is not UTF-8 text: save it as 'CSV UTF-8'.", content.count(b"\n", 0, wrong) + 1)
+    return None
 
 
 def _rows(text: str, file: str, findings: Findings) -> Iterator[TableRow | None]:
     """Every row that is not empty, None for one that cannot be read."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    while True:
+    while not findings.full(file):
         line = reader.line_num + 1  # in which the row begins: its cells may hold line breaks
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:  # the reader goes on with the next line
-            reason = str(error)
-            if "unexpected end" in reason:
-                reason = "a quotation mark is opened and never closed"
+            is_open = "unexpected end" in str(error)
+            reason = "a quotation mark is opened and never closed" if is_open else str(error)
             findings.add(file, f"it is not valid CSV: {reason}.", line)
             yield None
             continue

@@ -19,21 +19,8 @@ from typing import Any
 import numpy as np
 
 from pren.data.benchmarks import find_benchmark
-from pren.data.mat import texts
-from pren.data.partition import Indices, Lists, Partition, SeenTest, TrainOn, partition, validation_partition
-from pren.data.xlsa17_files import (
-    ORDER_FILE,
-    SPLITS_FILE,
-    AttributeScale,
-    Content,
-    Place,
-    find_features,
-    read_classes,
-    read_features,
-    read_lists,
-    read_signatures,
-    read_splits,
-)
+from pren.data.partition import Indices, Lists, SeenTest, TrainOn, partition
+from pren.data.xlsa17_files import SPLITS_FILE, AttributeScale, Content, Place, Splits, read_classes, read_features
 from pren.data.xlsa17_images import read_images
 from pren.errors import PrenError
 from pren.files import sha256
@@ -98,28 +85,23 @@ def load_xlsa17(
 
 
 def _load(place: Place, setting: Setting, choices: Choices) -> tuple[Problem, Answers]:
-    splits = read_splits(place)
-    names = texts(splits["allclasses_names"], f"{place.folder / SPLITS_FILE}: allclasses_names")
+    splits = Splits.read(place)
+    names = splits.names
     content = _content(place, choices, names)
     labels = content.labels
     try:
-        signatures = read_signatures(splits, choices.signatures, names)
-        lists = read_lists(splits, labels, names)
-        if place.test_classes is not None:
-            lists = _recut(lists, read_classes(place.folder / place.test_classes, names))
-        part, fold_files = _partition(lists, names, place, setting, choices)
+        lists = splits.lists(labels)
+        if place.test_classes is not None:  # this split is its test classes: all other images may be learned from
+            is_test = np.isin(labels, read_classes(place.folder / place.test_classes, names))
+            lists = Lists(labels, np.flatnonzero(~is_test), np.flatnonzero(is_test), None)
+        fold, fold_files = (None, []) if choices.fold is None else _read_fold(choices.fold, place, lists, names)
+        part = partition(lists, setting, choices.train_on, choices.seen_test, fold)
         rows = np.union1d(part.seen, part.unseen)
-        if choices.fold is None and len(rows) < len(names):
-            log.warning(
-                "%s: %d classes have no images in any list and are left out.", place.name, len(names) - len(rows)
-            )
-        signatures = signatures.take(rows)
-        classes = ClassTable.build(
-            signatures.names,
-            signatures.values,
-            np.isin(rows, part.seen),
-            normalise=choices.signatures == "normalised",
-        )
+        left_out = len(names) - len(rows)
+        if fold is None and left_out:
+            log.warning("%s: %d classes have no images in any list and are left out.", place.name, left_out)
+        signatures = splits.signatures(choices.signatures).take(rows)
+        seen, normalise = np.isin(rows, part.seen), choices.signatures == "normalised"
         source: dict[str, Any] = {
             "name": place.name,
             "split": place.split,
@@ -135,7 +117,7 @@ def _load(place: Place, setting: Setting, choices: Choices) -> tuple[Problem, An
             train=content.take(part.train),
             labels=np.searchsorted(rows, labels[part.train]),
             pool=content.take(part.pool),
-            classes=classes,
+            classes=ClassTable.build(signatures.names, signatures.values, seen, normalise=normalise),
             setting=setting,
             source=source,
         )
@@ -148,38 +130,24 @@ def _load(place: Place, setting: Setting, choices: Choices) -> tuple[Problem, An
 def _content(place: Place, choices: Choices, names: list[str]) -> Content:
     """Features, or the photographs themselves."""
     if choices.images is None or choices.images is False:
-        path = find_features(place, choices.features)
-        return read_features(path, place.features / ORDER_FILE, len(names))
+        return read_features(place, choices.features, len(names))
     if choices.features is not None:
         raise PrenError(f"{place.name} is read from features or from images, not from both: leave one of them out.")
     return read_images(place, choices.images, names)
 
 
-def _partition(
-    lists: Lists, names: list[str], place: Place, setting: Setting, choices: Choices
-) -> tuple[Partition, list[Path]]:
-    """Which images and classes there are, and the files that a fold was read from."""
-    if choices.fold is None:
-        return partition(lists, setting, choices.train_on, choices.seen_test), []
-    files = [place.folder / f"{kind}classes{choices.fold}.txt" for kind in ("train", "val")]
+def _read_fold(number: int, place: Place, lists: Lists, names: list[str]) -> tuple[tuple[Indices, Indices], list[Path]]:
+    """The classes that stay seen in a fold and those that play the unseen ones, and the files that say so."""
+    files = [place.folder / f"{kind}classes{number}.txt" for kind in ("train", "val")]
     if not all(path.is_file() for path in files):
-        raise PrenError(f"There is no fold {choices.fold}: {files[0].name} or {files[1].name} is missing.")
-    train_classes, val_classes = (read_classes(path, names) for path in files)
-    if np.intersect1d(train_classes, val_classes).size:
+        raise PrenError(f"There is no fold {number}: {files[0].name} or {files[1].name} is missing.")
+    train, val = (read_classes(path, names) for path in files)
+    if np.intersect1d(train, val).size:
         raise PrenError(f"{files[0].name} and {files[1].name} share classes: one of them is wrong.")
     if place.test_classes is not None:  # the lists were made for another test, which these classes had no part in
-        train_classes, val_classes = (np.setdiff1d(c, lists.unseen()) for c in (train_classes, val_classes))
-    for path, classes in zip(files, (train_classes, val_classes), strict=True):
-        strangers = np.setdiff1d(classes, lists.seen())
-        if strangers.size:
-            raise PrenError(
-                f"{path.name} lists {names[strangers[0]]!r}, which has no trainval images. Is it the list of "
-                "another split?"
-            )
-    return validation_partition(lists, train_classes, val_classes, setting, choices.train_on, choices.seen_test), files
-
-
-def _recut(lists: Lists, test_classes: Indices) -> Lists:
-    """The lists of a split that is defined by its test classes alone: every image of the others may be learned from."""
-    is_test = np.isin(lists.labels, test_classes)
-    return Lists(lists.labels, np.flatnonzero(~is_test), np.flatnonzero(is_test), None)
+        train, val = (np.setdiff1d(classes, lists.unseen()) for classes in (train, val))
+    for path, classes in zip(files, (train, val), strict=True):
+        strangers = [names[row] for row in np.setdiff1d(classes, lists.seen())]
+        if strangers:
+            raise PrenError(f"{path.name} lists {strangers[0]!r}, which has no trainval images: is it of this split?")
+    return (train, val), files

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.data.mat import mat_shapes, read_mat, texts, whole_numbers
+from pren.data.mat import Shapes, mat_shapes, read_mat, texts, whole_numbers
 from pren.data.partition import Indices, Lists
 from pren.errors import PrenError
 from pren.files import read_bytes
@@ -27,57 +27,110 @@ MOST_BYTES = 1 << 20  # of a list of classes
 AttributeScale = Literal["normalised", "original"]
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a benchmark is and what it is called.
-
-    Attributes:
-        name: The data set.
-        split: Its split.
-        folder: With `att_splits.mat` and the lists of classes.
-        features: The folder with the features, which do not depend on the split.
-        test_classes: A list of test classes in `folder` that replaces the split's own; None for the split's own.
-        published: Where files that are missing can be had.
-        images: Folders in which the photographs usually are.
-        images_published: Where the photographs can be had.
-    """
+class Place(NamedTuple):
+    """Where a benchmark is and what it is called."""
 
     name: str
     split: str
-    folder: Path
-    features: Path
-    test_classes: str | None = None
-    published: str = ""
-    images: tuple[Path, ...] = ()
+    folder: Path  # with `att_splits.mat` and the lists of classes
+    features: Path  # the folder with the features, which do not depend on the split
+    test_classes: str | None = None  # a list of test classes in `folder` that replaces the split's own
+    published: str = ""  # where files that are missing can be had
+    images: tuple[Path, ...] = ()  # folders in which the photographs usually are
     images_published: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Content:
-    """What there is of every image that the split's lists count.
+class Content(NamedTuple):
+    """What there is of every image that the split's lists count."""
 
-    Attributes:
-        labels: (N,) the class of each, counted from 0.
-        file: The file that says which image is which.
-        take: Makes inputs of some of them, in the order of their places.
-        names: (N,) the files of photographs; None for features.
-    """
-
-    labels: Indices
-    file: Path
-    take: Callable[[Indices], Inputs]
-    names: tuple[str, ...] | None = None
+    labels: Indices  # (N,) counted from 0
+    file: Path  # says which image is which
+    take: Callable[[Indices], Inputs]  # makes inputs of some of them, in the order of their places
+    names: tuple[str, ...] | None = None  # (N,) the files of photographs; None for features
 
 
-def read_splits(place: Place) -> dict[str, NDArray[Any]]:
-    """Read `att_splits.mat`, unchecked."""
-    path = place.folder / SPLITS_FILE
-    if not path.exists():
-        raise PrenError(f"There is no {SPLITS_FILE} in {place.folder}. {place.published or 'Check the path (root).'}")
-    return read_mat(path, ("att", "allclasses_names", "trainval_loc", "test_unseen_loc"), ("test_seen_loc", *ORIGINAL))
+class Splits(NamedTuple):
+    """`att_splits.mat`: the classes, and arrays that are checked when they are asked for."""
+
+    names: list[str]
+    arrays: dict[str, NDArray[Any]]
+
+    @classmethod
+    def read(cls, place: Place) -> Splits:
+        """Read it from the folder of a benchmark."""
+        path = place.folder / SPLITS_FILE
+        if not path.exists():
+            hint = place.published or "Check the path (root)."
+            raise PrenError(f"There is no {SPLITS_FILE} in {place.folder}. {hint}")
+        required = ("att", "allclasses_names", "trainval_loc", "test_unseen_loc")
+        arrays = read_mat(path, required, ("test_seen_loc", *ORIGINAL))
+        return cls(texts(arrays["allclasses_names"], f"{path}: allclasses_names"), arrays)
+
+    def signatures(self, wanted: AttributeScale) -> Signatures:
+        """The attributes of all classes."""
+        key = "att" if wanted == "normalised" else next((key for key in ORIGINAL if key in self.arrays), None)
+        if key is None:
+            raise PrenError(f"{SPLITS_FILE} has no original signatures ({' or '.join(ORIGINAL)}): use the normalised.")
+        table, usual = self.arrays[key], self.arrays["att"].shape
+        if key != "att" and table.shape == usual[::-1] != usual:
+            table = table.T  # as SUN's standard split has it
+        if table.ndim != 2 or table.shape[1] != len(self.names):
+            raise PrenError(f"{SPLITS_FILE}: {key} has shape {table.shape}, but must be (m, {len(self.names)}).")
+        source = {"kind": "attributes", "file": SPLITS_FILE, "key": key, "scale": wanted}
+        return Signatures(tuple(self.names), table.T, source)
+
+    def lists(self, labels: Indices) -> Lists:
+        """The checked lists of images."""
+        lists: dict[str, Indices] = {}
+        for key in ("trainval_loc", "test_unseen_loc", "test_seen_loc"):
+            if key in self.arrays:
+                lists[key] = images = whole_numbers(self.arrays[key], key, len(labels), "images")
+                if not len(images):
+                    raise PrenError(f"{key} is empty.")
+                if len(np.unique(images)) < len(images):
+                    raise PrenError(f"{key} lists an image twice.")
+        for one, other in combinations(lists, 2):
+            shared = np.intersect1d(lists[one], lists[other])
+            if shared.size:
+                raise PrenError(f"{one} and {other} share {shared.size} images, first image {shared[0] + 1}.")
+        result = Lists(labels, lists["trainval_loc"], lists["test_unseen_loc"], lists.get("test_seen_loc"))
+        both = np.intersect1d(result.seen(), result.unseen())
+        if both.size:
+            raise PrenError(
+                f"Class {self.names[both[0]]!r} is in trainval_loc and in test_unseen_loc ({both.size} such classes): "
+                "the split is damaged, or the features belong to other images or are in another order."
+            )
+        if result.test_seen is not None:
+            strangers = np.setdiff1d(labels[result.test_seen], result.seen())
+            if strangers.size:
+                raise PrenError(f"Class {self.names[strangers[0]]!r} is in test_seen_loc, but not in trainval_loc.")
+        return result
 
 
-def find_features(place: Place, wanted: str | Path | None) -> Path:
+def list_features(folder: Path) -> tuple[Shapes, list[PrenError]]:
+    """The files of a folder that hold features, with their shapes (D, N), and what is wrong with others."""
+    found: Shapes = {}
+    unreadable = []
+    for path in sorted(folder.glob("*.mat")):
+        if path.name not in (SPLITS_FILE, ORDER_FILE):
+            try:
+                shapes = mat_shapes(path)
+            except PrenError as error:
+                unreadable.append(error)
+            else:
+                found |= {path.name: shapes["features"]} if "features" in shapes else {}
+    return found, unreadable
+
+
+def features_files(folder: Path) -> list[Path]:
+    """The files of a folder that hold features; an error if there are none, but one that cannot be read."""
+    found, unreadable = list_features(folder)
+    if unreadable and not found:
+        raise unreadable[0]
+    return [folder / name for name in found]
+
+
+def _find_features(place: Place, wanted: str | Path | None) -> Path:
     """The file with the features: the one that is wanted, or the usual one, or the only one."""
     folder = place.features
     if wanted is not None:
@@ -99,22 +152,45 @@ def find_features(place: Place, wanted: str | Path | None) -> Path:
     return found[0]
 
 
-def features_files(folder: Path) -> list[Path]:
-    """The files of a folder that hold features.
+def read_features(place: Place, wanted: str | Path | None, n_classes: int) -> Content:
+    """The (N, D) features as float32, and the labels; see `load_xlsa17` for which file is wanted."""
+    path = _find_features(place, wanted)
+    content = read_mat(path, ("features", "labels"), ("image_files",))
+    array = content["features"]
+    if array.ndim != 2 or array.dtype.kind not in "fiu":
+        raise PrenError(f"{path}: features must be numbers (D, N), not {array.dtype} of shape {array.shape}.")
+    labels = whole_numbers(content["labels"], f"{path}: labels", n_classes, "classes")
+    count = len(labels)
+    if array.shape[1] != count:
+        turned = " They seem to be transposed." if array.shape[0] == count else ""
+        raise PrenError(f"{path}: features (D, N) have {array.shape[1]} columns for {count} labels.{turned}")
+    if "image_files" in content:
+        _check_order(path, tails(texts(content["image_files"], f"{path}: image_files")), count, place)
+    with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, which is refused below
+        rows = np.ascontiguousarray(array.T, dtype=np.float32)  # no copy if they are float32 already
+    return Content(labels, path, partial(SelectedInputs, ArrayInputs(rows, f"{path}: features")))
 
-    Raises:
-        PrenError: If there are none, but a file that cannot be read and may be meant.
-    """
-    found, unreadable = [], []
-    for path in sorted(folder.glob("*.mat")):
-        if path.name not in (SPLITS_FILE, ORDER_FILE):
-            try:
-                found += [path] if "features" in mat_shapes(path) else []
-            except PrenError as error:
-                unreadable.append(error)
-    if unreadable and not found:
-        raise unreadable[0]
-    return found
+
+def _check_order(path: Path, images: list[str], count: int, place: Place) -> None:
+    """Refuse features in another order than the lists of images refer to."""
+    if len(images) != count:
+        raise PrenError(f"{path}: there are {len(images)} image_files, but {count} labels.")
+    file = place.features / ORDER_FILE
+    if not file.is_file():
+        return
+    expected = tails(texts(read_mat(file, ("image_files",))["image_files"], f"{file}: image_files"))
+    if images != expected:
+        pairs = enumerate(zip(images, expected, strict=False))
+        first = next((image for image, (ours, theirs) in pairs if ours != theirs), min(count, len(expected)))
+        raise PrenError(
+            f"{path}: its images are not in the order of {ORDER_FILE} (image {first + 1} is the first that differs): "
+            "reorder the features by file name."
+        )
+
+
+def tails(paths: list[str]) -> list[str]:
+    """Folder and file name: what precedes them is how somebody's disk was organised."""
+    return ["/".join(path.replace("\\", "/").split("/")[-2:]) for path in paths]
 
 
 def read_classes(path: Path, names: list[str]) -> Indices:
@@ -130,87 +206,3 @@ def read_classes(path: Path, names: list[str]) -> Indices:
     if not listed:
         raise PrenError(f"{path} lists no class.")
     return np.unique([row[name] for name in listed])
-
-
-def read_features(path: Path, order_file: Path, n_classes: int) -> Content:
-    """The (N, D) features as float32, and the labels."""
-    content = read_mat(path, ("features", "labels"), ("image_files",))
-    array = content["features"]
-    if array.ndim != 2 or array.dtype.kind not in "fiu":
-        raise PrenError(f"{path}: features must be numbers (D, N), not {array.dtype} of shape {array.shape}.")
-    labels = whole_numbers(content["labels"], f"{path}: labels", n_classes, "classes")
-    if array.shape[1] != len(labels):
-        turned = " They seem to be transposed." if array.shape[0] == len(labels) else ""
-        raise PrenError(
-            f"{path}: features have {array.shape[1]} columns, but there are {len(labels)} labels: they must be (D, N)."
-            f"{turned}"
-        )
-    if "image_files" in content:
-        _check_order(path, tails(texts(content["image_files"], f"{path}: image_files")), len(labels), order_file)
-    with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, which is refused below
-        rows = np.ascontiguousarray(array.T, dtype=np.float32)  # no copy if they are float32 already
-    return Content(labels, path, partial(SelectedInputs, ArrayInputs(rows, f"{path}: features")))
-
-
-def _check_order(path: Path, images: list[str], count: int, order_file: Path) -> None:
-    """Refuse features in another order than the lists of images refer to."""
-    if len(images) != count:
-        raise PrenError(f"{path}: there are {len(images)} image_files, but {count} labels.")
-    if not order_file.is_file():
-        return
-    expected = tails(texts(read_mat(order_file, ("image_files",))["image_files"], f"{order_file}: image_files"))
-    if images != expected:
-        pairs = zip(images, expected, strict=False)
-        first = next((place for place, (ours, theirs) in enumerate(pairs) if ours != theirs), min(count, len(expected)))
-        raise PrenError(
-            f"{path}: its images are not in the order of {order_file.name} (image {first + 1} is the first that "
-            "differs): reorder the features by file name."
-        )
-
-
-def tails(paths: list[str]) -> list[str]:
-    """Folder and file name: what precedes them is how somebody's disk was organised."""
-    return ["/".join(path.replace("\\", "/").split("/")[-2:]) for path in paths]
-
-
-def read_signatures(splits: dict[str, NDArray[Any]], wanted: AttributeScale, names: list[str]) -> Signatures:
-    """The attributes of all classes."""
-    key = "att" if wanted == "normalised" else next((key for key in ORIGINAL if key in splits), None)
-    if key is None:
-        raise PrenError(f"{SPLITS_FILE} has no original signatures ({' or '.join(ORIGINAL)}): use the normalised ones.")
-    table = splits[key]
-    if key != "att" and table.shape == splits["att"].shape[::-1] != splits["att"].shape:
-        table = table.T  # as SUN's standard split has it
-    if table.ndim != 2 or table.shape[1] != len(names):
-        raise PrenError(f"{SPLITS_FILE}: {key} has shape {table.shape}, but must be (m, {len(names)}).")
-    return Signatures(tuple(names), table.T, {"kind": "attributes", "file": SPLITS_FILE, "key": key, "scale": wanted})
-
-
-def read_lists(splits: dict[str, NDArray[Any]], labels: Indices, names: list[str]) -> Lists:
-    """The checked lists of images."""
-    lists: dict[str, Indices] = {}
-    for key in ("trainval_loc", "test_unseen_loc", "test_seen_loc"):
-        if key in splits:
-            lists[key] = images = whole_numbers(splits[key], key, len(labels), "images")
-            if not len(images):
-                raise PrenError(f"{key} is empty.")
-            if len(np.unique(images)) < len(images):
-                raise PrenError(f"{key} lists an image twice.")
-    keys = list(lists)
-    for place, one in enumerate(keys):
-        for other in keys[place + 1 :]:
-            shared = np.intersect1d(lists[one], lists[other])
-            if shared.size:
-                raise PrenError(f"{one} and {other} share {shared.size} images, first image {shared[0] + 1}.")
-    result = Lists(labels, lists["trainval_loc"], lists["test_unseen_loc"], lists.get("test_seen_loc"))
-    both = np.intersect1d(result.seen(), result.unseen())
-    if both.size:
-        raise PrenError(
-            f"Class {names[both[0]]!r} is in trainval_loc and in test_unseen_loc ({both.size} such classes): the split "
-            "is damaged, or the features belong to other images or are in another order."
-        )
-    if result.test_seen is not None:
-        strangers = np.setdiff1d(labels[result.test_seen], result.seen())
-        if strangers.size:
-            raise PrenError(f"Class {names[strangers[0]]!r} is in test_seen_loc, but not in trainval_loc.")
-    return result

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,19 +26,12 @@ MOST_PARTS = 64  # of a path: nobody's disk is deeper, and every depth is tried
 MOST_SHOWN = 200  # characters of a path in a message
 
 
-@dataclass(frozen=True, eq=False)
-class Order:
-    """Which image is which.
+class Order(NamedTuple):
+    """Which image is which."""
 
-    Attributes:
-        file: The file that says so.
-        paths: (N,) the images' paths on its authors' disk.
-        labels: The classes as the same file has them, unchecked; None if it holds none.
-    """
-
-    file: Path
-    paths: list[str]
-    labels: NDArray[Any] | None = None
+    file: Path  # which says so
+    paths: list[str]  # (N,) on its authors' disk
+    labels: NDArray[Any] | None = None  # as the same file has them, unchecked
 
 
 def read_images(place: Place, wanted: Literal[True] | str | Path, classes: list[str]) -> Content:
@@ -49,24 +41,18 @@ def read_images(place: Place, wanted: Literal[True] | str | Path, classes: list[
         place: The benchmark.
         wanted: The folder with the photographs; True to look in the usual places.
         classes: The names of all classes, in the order of the labels.
-
-    Raises:
-        PrenError: If the folder, the order or a photograph is missing, or labels and names of folders disagree.
     """
-    folder = find_folder(place, wanted)
+    folder = _find_folder(place, wanted)
     order = read_order(place)
     labels = _labels(order, classes)
     names, missing = find_files(order, folder)
     if missing:
-        shown = ", ".join(missing[:SHOWN])
-        raise PrenError(
-            f"{folder} lacks {len(missing)} of the {len(names)} images that {order.file} lists, first {shown}. "
-            f"{place.images_published}".rstrip()
-        )
+        lacks = f"{folder} lacks {len(missing)} of the {len(names)} images that {order.file} lists"
+        raise PrenError(f"{lacks}, first {', '.join(missing[:SHOWN])}. {place.images_published}".rstrip())
     return Content(labels, order.file, lambda places: ImageFiles(folder, [names[i] for i in places]), tuple(names))
 
 
-def find_folder(place: Place, wanted: Literal[True] | str | Path) -> Path:
+def _find_folder(place: Place, wanted: Literal[True] | str | Path) -> Path:
     """The folder with the photographs: the one that is wanted, or the first of the usual ones that is there."""
     candidates = place.images if wanted is True else (Path(wanted),)
     if not candidates:
@@ -82,15 +68,10 @@ def find_folder(place: Place, wanted: Literal[True] | str | Path) -> Path:
 def read_order(place: Place) -> Order:
     """The order that the lists refer to: `image_files.mat` knows it best, then the usual features file, then others."""
     folder = place.features
-    if (folder / ORDER_FILE).is_file():
-        order = _order(folder / ORDER_FILE)
-        if order is None:
-            raise PrenError(f"{folder / ORDER_FILE} lacks image_files.")
-        return order
-    usual = folder / USUAL_FEATURES
-    order = _order(usual) if usual.is_file() else None
-    if order is not None:
-        return order
+    for path in (folder / ORDER_FILE, folder / USUAL_FEATURES):
+        order = _order(path) if path.is_file() else None
+        if order is not None:
+            return order
     orders = [order for path in features_files(folder) if (order := _order(path)) is not None]
     if not orders:
         raise PrenError(
@@ -99,10 +80,8 @@ def read_order(place: Place) -> Order:
         )
     for other in orders[1:]:
         if tails(other.paths) != tails(orders[0].paths):
-            raise PrenError(
-                f"{orders[0].file} and {other.file.name} list the images in different orders: keep the right one in "
-                f"this folder, or get {ORDER_FILE}."
-            )
+            files = f"{orders[0].file} and {other.file.name}"
+            raise PrenError(f"{files} list the images in different orders: remove the wrong one, or get {ORDER_FILE}.")
     return orders[0]
 
 
@@ -120,11 +99,8 @@ def names_below(paths: Sequence[str], there: set[str]) -> list[str]:
     """The images' names below a folder: their paths without the first parts that all share, as many as fit it best.
 
     Args:
-        paths: At least one path on somebody's disk. Their depth may differ, as SUN's does.
+        paths: At least one path on somebody's disk, all different. Their depth may differ, as SUN's does.
         there: The names of the files that are in the folder.
-
-    Raises:
-        PrenError: If two are the same.
     """
     parts = [_parts(path) for path in paths]
     levels = zip(*(steps[:-1] for steps in parts), strict=False)  # as many as the shortest path has
@@ -149,7 +125,8 @@ def spelled_class(path: str, rows: dict[str, int]) -> int | None:
 
 def _order(path: Path) -> Order | None:
     """What a file says about the order of the images; None if nothing."""
-    content = read_mat(path, (), ("image_files", "labels"))
+    required = ("image_files",) if path.name == ORDER_FILE else ()
+    content = read_mat(path, required, ("image_files", "labels"))
     if "image_files" not in content:
         return None
     paths = texts(content["image_files"], f"{path}: image_files")
@@ -168,12 +145,9 @@ def _labels(order: Order, classes: list[str]) -> Indices:
     rows = {name: row for row, name in enumerate(classes)}
     spelled = [spelled_class(path, rows) for path in order.paths]
     if order.labels is None:
-        for path, row in zip(order.paths, spelled, strict=True):
-            if row is None:
-                raise PrenError(
-                    f"{order.file} holds no labels, and no folder of {path!r} is a class: use a features file with "
-                    "image_files and labels."
-                )
+        if None in spelled:
+            path = order.paths[spelled.index(None)]
+            raise PrenError(f"{order.file} holds no labels, and no folder of {path!r} is a class: add labels.")
         return np.array(spelled, dtype=np.int64)
     labels = whole_numbers(order.labels, f"{order.file}: labels", len(classes), "classes")
     if len(labels) != len(order.paths):

@@ -76,7 +76,8 @@ class RunConfig(BaseModel):
         """The same with paths that hold in any working folder."""
         paths = {"data": self.data if self.is_path() else None, "root": self.root, "cache": self.cache}
         update: dict[str, Any] = {key: _absolute(path) for key, path in paths.items() if path is not None}
-        update["options"] = {**self.options, **{key: _absolute(path) for key, path in self._paths().items()}}
+        files, folders = self._paths()
+        update["options"] = self.options | {key: _absolute(path) for key, path in (files | folders).items()}
         return self.model_copy(update=update)
 
     def for_record(self, record: dict[str, Any]) -> RunConfig:
@@ -96,22 +97,23 @@ class RunConfig(BaseModel):
                 raise PrenError(f"{self.data} has no option {key!r}: that is a setting of its own.")
         return load(self.data, root=self.root, split=self.split, setting=self.setting, **self.options)
 
-    def _paths(self) -> dict[str, str]:
-        """The options that say where a file or a folder is; a bare name means a file of the data set's own folder."""
-        keys = find_dataset(self.data).file_options
-        values = {key: str(self.options[key]) for key in keys if self.options.get(key) is not None}
-        return {key: value for key, value in values.items() if Path(value).name != value} | self._folders()
+    def _paths(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The options that say where a file, and where a folder is.
 
-    def _folders(self) -> dict[str, str]:
-        """The options that say where a folder is; True means the usual place, and is no path."""
-        values = {key: self.options.get(key) for key in find_dataset(self.data).folder_options}
-        return {key: str(value) for key, value in values.items() if isinstance(value, str | Path)}
+        A bare name means a file of the data set's own folder, and True the usual folder: neither is a path.
+        """
+        dataset = find_dataset(self.data)
+        given = {key: str(value) for key, value in self.options.items() if isinstance(value, str | Path)}
+        files = {
+            key: given[key] for key in dataset.file_options if key in given and Path(given[key]).name != given[key]
+        }
+        return files, {key: given[key] for key in dataset.folder_options if key in given}
 
     def _without_places(self) -> dict[str, Any]:
         """All settings but for where data, folders and weights are: hashes tell what they hold."""
         content = self.model_dump(exclude={"data", "root", "cache", "record"})
-        content["options"] |= {key: Path(path).name for key, path in self._paths().items()}
-        content["options"] |= dict.fromkeys(self._folders(), True)
+        files, folders = self._paths()
+        content["options"] |= {key: Path(path).name for key, path in files.items()} | dict.fromkeys(folders, True)
         if self.extractor is not None:
             content["extractor"]["weights"] = self.extractor.kind_of_weights()
         return content
