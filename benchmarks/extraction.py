@@ -27,7 +27,8 @@ from benchmarks.timing import Settings
 from pren.engine.processes import single_process
 from pren.vision.cache import FeatureCache
 from pren.vision.extraction import BATCH_ON_CPU, WORKERS, Extractor, FrozenBackbone, extract
-from pren.vision.images import ImageFiles, list_images
+from pren.vision.folders import list_images
+from pren.vision.images import ImageFiles
 
 MB = 1e6
 BACKBONE = "tf_efficientnet_lite0"

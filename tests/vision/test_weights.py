@@ -13,11 +13,11 @@ from safetensors.torch import load_file, save_file
 from pren.errors import PrenError
 from pren.vision import hub
 from pren.vision import weights as weights_module
-from pren.vision.backbones import create_backbone, give_weights, preprocessing_of
+from pren.vision.backbones import create_backbone, find_backbone
 from pren.vision.extraction import Extractor, FrozenBackbone
 from pren.vision.images import ImageFiles
 from pren.vision.torchvision_operators import import_timm
-from pren.vision.weights import PACKAGES, load_weights, package_weights, source_of, weights_digest
+from pren.vision.weights import PACKAGES, load_weights, package_of, package_weights, weights_digest
 
 TINY = "test_resnet"
 LITE = "tf_efficientnet_lite0"
@@ -205,11 +205,12 @@ def test_the_hubs_weights_are_taken_and_torchs_generator_is_left_alone(monkeypat
 
 
 def test_where_weights_come_from(monkeypatch):
-    assert source_of(TINY, None) == "hub"
-    assert source_of(TINY, "random") == "random"
-    assert source_of(LITE, "x.pth") == "file"
+    assert package_of(TINY) is None
+    monkeypatch.setattr(weights_module, "find_spec", lambda _: find_spec("pren"))
+    assert package_of(LITE) is PACKAGES[LITE]
+    assert package_of(LITE, "random") is package_of(LITE, "x.pth") is None
     monkeypatch.setattr(weights_module, "find_spec", lambda _: None)
-    assert source_of(LITE, None) == "hub"
+    assert package_of(LITE) is None
 
 
 def test_the_digest_is_of_names_shapes_types_and_values():
@@ -255,12 +256,12 @@ def test_the_offline_backbone_knows_photographs(photographs, geometry, most):
 def test_the_offline_backbone_normalises_as_its_weights_want():
     if find_spec(PACKAGES[LITE].module) is None:
         pytest.skip("the offline weights are not installed")
-    wanted = preprocessing_of(LITE)
+    wanted = find_backbone(LITE).preprocessing()
     assert wanted.mean == (127 / 255,) * 3
     assert wanted.std == (128 / 255,) * 3
-    assert preprocessing_of(LITE, "x.pth").mean == (0.5,) * 3  # as timm has them, for timm's own weights
+    assert find_backbone(LITE).preprocessing("x.pth").mean == (0.5,) * 3  # as timm has them, for timm's own weights
     network = create_backbone(LITE, IMAGE, seed=0)[0]
-    give_weights(network, LITE, None)
+    find_backbone(LITE).give_weights(network)
     assert network.mean.flatten().tolist() == pytest.approx(wanted.mean)
     assert network.std.flatten().tolist() == pytest.approx(wanted.std)
 

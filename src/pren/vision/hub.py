@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -24,8 +25,7 @@ def fetch(name: str) -> dict[str, Tensor]:
     timm = import_timm()
     _check_connection(timm.get_pretrained_cfg(name).hf_hub_id)
     with torch.random.fork_rng(devices=[]):  # timm draws random weights first
-        tensors: dict[str, Tensor] = timm.create_model(name, pretrained=True).state_dict()
-    return tensors
+        return cast(dict[str, Tensor], timm.create_model(name, pretrained=True).state_dict())
 
 
 def _check_connection(model: str | None) -> None:

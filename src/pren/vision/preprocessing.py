@@ -16,12 +16,6 @@ from pren.errors import PrenError
 from pren.vision.torchvision_operators import import_timm
 
 MODES = {1: "L", 3: "RGB"}
-FILTERS = {
-    "nearest": Image.Resampling.NEAREST,
-    "bilinear": Image.Resampling.BILINEAR,
-    "bicubic": Image.Resampling.BICUBIC,
-    "lanczos": Image.Resampling.LANCZOS,
-}
 Geometry = Literal["whole", "timm"]
 Levels = NDArray[np.uint8]
 
@@ -56,17 +50,13 @@ class Preprocessing(BaseModel):
         if self.geometry == "timm":
             return np.asarray(_timm_geometry(self)(image))
         if image.size != (width, height):
-            image = image.resize((width, height), FILTERS[self.interpolation])
+            image = image.resize((width, height), Image.Resampling[self.interpolation.upper()])
         levels: Levels = np.asarray(image).reshape(height, width, channels).transpose(2, 0, 1)
         return levels
 
 
 def plain(sample_shape: tuple[int, ...]) -> Preprocessing:
-    """Bring images to a shape and do nothing else.
-
-    Raises:
-        PrenError: If images cannot have that shape.
-    """
+    """Bring images to a shape and do nothing else; a `PrenError` if they cannot have it."""
     try:
         return Preprocessing.model_validate({"sample_shape": sample_shape})
     except ValidationError as error:

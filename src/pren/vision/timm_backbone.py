@@ -10,16 +10,12 @@ from torch import Tensor, nn
 from pren.errors import PrenError
 from pren.vision.precision import Precision, check_bfloat16
 from pren.vision.preprocessing import Geometry, Preprocessing
-from pren.vision.registered import Backbone
 from pren.vision.torchvision_operators import import_timm
-from pren.vision.weights import PACKAGES, load_weights, source_of
+from pren.vision.weights import load_weights, package_of
 
 
-class TimmModel(Backbone):
-    """A model of timm's.
-
-    Args:
-        name: One that timm knows; what follows a dot says which of its trained weights.
+class TimmModel:
+    """A model of timm's: what follows a dot in its name says which of its trained weights.
 
     Raises:
         PrenError: If it has no such weights.
@@ -36,7 +32,7 @@ class TimmModel(Backbone):
             tags = ", ".join(timm.list_models(f"{base}.*", pretrained=True)) or base
             raise PrenError(f"Backbone {base} has no weights {name!r}: choose one of {tags}.") from error
         _, height, width = self._config.input_size
-        source = "installed with pren[offline]" if source_of(name, None) == "package" else "weights from the hub"
+        source = "installed with pren[offline]" if package_of(name) else "weights from the hub"
         self.summary = f"{height} x {width} pixels, {source}"
         self.name = name
 
@@ -48,12 +44,12 @@ class TimmModel(Backbone):
         model = import_timm().create_model(self.name, pretrained=False, num_classes=0)
         return TimmBackbone(model, mean, std, precision, train_statistics)
 
-    def preprocessing(self, weights: str | None, geometry: Geometry) -> Preprocessing:
-        """As timm says, and with the normalisation that its weights want."""
+    def preprocessing(self, weights: str | None = None, geometry: Geometry = "whole") -> Preprocessing:
+        """What image files are brought to: as timm says, and with the normalisation that its weights want."""
         config = self._config
         mean, std = config.mean, config.std
-        if source_of(self.name, weights) == "package":
-            mean, std = (PACKAGES[self.name].mean,) * len(mean), (PACKAGES[self.name].std,) * len(std)
+        if package := package_of(self.name, weights):
+            mean, std = (package.mean,) * len(mean), (package.std,) * len(std)
         return Preprocessing(
             sample_shape=config.input_size,
             interpolation=config.interpolation,
@@ -64,11 +60,11 @@ class TimmModel(Backbone):
             std=std,
         )
 
-    def give_weights(self, network: nn.Module, weights: str | None) -> None:
-        """Give it weights and their normalisation."""
+    def give_weights(self, network: nn.Module, weights: str | None = None) -> None:
+        """Give a network that `create` built weights (see `load_weights`) and their normalisation."""
         network = cast(TimmBackbone, network)
         load_weights(network.model, self.name, weights)
-        wanted = self.preprocessing(weights, "whole")
+        wanted = self.preprocessing(weights)
         network.mean.copy_(torch.tensor(wanted.mean).reshape(-1, 1, 1))
         network.std.copy_(torch.tensor(wanted.std).reshape(-1, 1, 1))
 
@@ -97,8 +93,8 @@ class TimmBackbone(nn.Module):
         model: nn.Module,
         mean: tuple[float, ...],
         std: tuple[float, ...],
-        precision: Precision = "float32",
-        train_statistics: bool = True,
+        precision: Precision,
+        train_statistics: bool,
     ) -> None:
         super().__init__()
         self.model = model

