@@ -19,7 +19,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-import torch
 from PIL import Image
 
 from benchmarks.tables import Table
@@ -86,7 +85,7 @@ def _measure(folder: Path, count: int, turns: int, backbone: str) -> dict[str, f
     frozen = FrozenBackbone.load(Extractor(backbone=backbone, weights="random"))
     fabric = single_process("cpu")
     pictures = files.prepared(frozen.preprocessing)
-    batch = torch.from_numpy(np.stack([pictures.levels(place) for place in range(min(BATCH_ON_CPU, count))]))
+    batch, _ = pictures.decoded(range(min(BATCH_ON_CPU, count)))
     rates: list[float] = []
     bare: list[float] = []
     watch = _Watch()

@@ -59,10 +59,8 @@ class Predictions:
     @property
     def labels(self) -> list[tuple[str, ...]]:
         """The names of the best classes of every input; none where it cannot be read."""
-        return [
-            () if error else tuple(self.table.names[row] for row in rows)
-            for rows, error in zip(self.classes, self.errors, strict=True)
-        ]
+        names = self.table.names
+        return [tuple(names[row] for row in best if row != UNKNOWN) for best in self.classes]
 
 
 class Predictor:
@@ -86,22 +84,12 @@ class Predictor:
 
     @classmethod
     def load(cls, folder: str | Path, weights: str | None = None, cache: str | Path | None = None) -> Predictor:
-        """Take the model of a run folder, or of a folder that `Method.save` wrote.
-
-        Raises:
-            PrenError: If there is none, or it is damaged.
-        """
+        """Take the model of a run folder, or of a folder that `Method.save` wrote."""
         saved = (Path(folder) / MODEL_FILE).is_file() and not RunFolder(folder).holds_run()
         return cls(load_model(folder) if saved else RunFolder.open(folder).model(), weights, cache)
 
     def scores(self, images: Images) -> NDArray[np.float64]:
-        """Score every class.
-
-        Args:
-            images: As for `predict`.
-
-        Returns:
-            (N, L), larger is better, columns in the order of ``model.classes_``.
+        """Score every class of N images as `predict` takes them: (N, L), columns as the rows of ``model.classes_``.
 
         Raises:
             PrenError: If one of them cannot be read. (`predict` goes on without it.)
@@ -199,10 +187,8 @@ class Predictor:
         if self.model.extractor_ is not None:
             return self._frozen.preprocessing
         if len(self.model.sample_shape_) == 1:
-            raise PrenError(
-                "The model was trained on features, and does not know which backbone made them: give it features (a "
-                ".npy or .npz file, or an array), not pictures."
-            )
+            why = "The model was trained on features, and does not know which backbone made them"
+            raise PrenError(f"{why}: give it features (a .npy or .npz file, or an array), not pictures.")
         return self.model.preprocessing_ or plain(self.model.sample_shape_)
 
 

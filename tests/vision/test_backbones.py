@@ -87,8 +87,7 @@ def test_features_do_not_depend_on_the_rest_of_the_batch():
         ("", (3, 64, 64), "no backbone ''"),
         (None, IMAGE, "choose a backbone, such as resnet34 .* or small-cnn"),
         ("test_resnet", IMAGE, "takes images of 3 channels, not 1"),
-        ("small-cnn", (7,), r"takes images, but the inputs are features \(7,\)"),
-        ("small-cnn", (16, 32), r"must be features \(D,\) or images"),
+        ("small-cnn", (7,), r"takes images, not features \(7,\): leave it out"),
     ],
 )
 def test_mistakes_are_explained(name, shape, message):

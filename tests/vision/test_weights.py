@@ -11,7 +11,6 @@ from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 
 from pren.errors import PrenError
-from pren.vision import hub
 from pren.vision import weights as weights_module
 from pren.vision.backbones import create_backbone, find_backbone
 from pren.vision.extraction import Extractor, FrozenBackbone
@@ -175,7 +174,7 @@ def test_what_the_hub_has_left_here_or_a_proxy_may_reach_is_asked_for(no_hub, mo
         name = import_timm().get_pretrained_cfg(TINY).hf_hub_id.replace("/", "--")
         (tmp_path / "hub" / f"models--{name}" / "snapshots").mkdir(parents=True)
     else:
-        monkeypatch.setattr(hub, "getproxies", lambda: {"http": "http://127.0.0.1:1"})
+        monkeypatch.setattr(weights_module, "getproxies", lambda: {"http": "http://127.0.0.1:1"})
 
     def fails(name, **options):
         raise OSError("Asked\nall the same")
@@ -197,7 +196,7 @@ def test_the_hubs_weights_are_taken_and_torchs_generator_is_left_alone(monkeypat
 
     network = model()
     monkeypatch.setattr(timm, "create_model", from_the_hub)
-    monkeypatch.setattr(hub, "_check_connection", lambda _: None)
+    monkeypatch.setattr(weights_module, "_check_connection", lambda _: None)
     before = torch.get_rng_state()
     load_weights(network, TINY, None)
     assert torch.equal(before, torch.get_rng_state())
@@ -246,7 +245,7 @@ def test_the_offline_backbone_knows_photographs(photographs, geometry, most):
     files, labels = photographs
     frozen = FrozenBackbone.load(Extractor(backbone=LITE, geometry=geometry))
     files = files.prepared(frozen.preprocessing)
-    levels = torch.stack([torch.from_numpy(np.array(files.levels(place))) for place in range(len(files))])
+    levels, _ = files.decoded(range(len(files)))
     features = torch.from_numpy(frozen(levels, torch.device("cpu")))
     tensors = package_weights(LITE)
     logits = features @ tensors["classifier.weight"].T + tensors["classifier.bias"]

@@ -71,13 +71,10 @@ def create_backbone(
         PrenError: If there is no such backbone, or it does not take such inputs.
     """
     backbone = None if name is None else find_backbone(name)
-    if len(sample_shape) not in (1, 3):
-        raise PrenError(f"Inputs must be features (D,) or images (C, H, W), not {sample_shape}.")
     if len(sample_shape) == 1:
         if backbone is not None:
             raise PrenError(
-                f"Backbone {name!r} takes images, but the inputs are features {sample_shape}: leave the backbone out, "
-                "or load photographs (images=True)."
+                f"Backbone {name!r} takes images, not features {sample_shape}: leave it out, or load images."
             )
         return nn.Identity(), sample_shape[0]
     if backbone is None:

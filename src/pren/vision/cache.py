@@ -26,17 +26,15 @@ from pren.errors import PrenError
 from pren.files import check_file, write_json
 from pren.inputs import Inputs
 
-CACHE_VARIABLE = "PREN_CACHE"  # the environment variable that says where caches are, read by `cache_folder` alone
 FACTS_FILE = "extractor.json"
 ROWS_FILE = "features.rows"
-KEY_BYTES = 32
 BLOCK = 1024  # records that are checked at once
 LARGEST = float(np.finfo(np.float16).max)
 
 
 def cache_folder(folder: str | Path | None = None) -> Path:
     """Where features are kept: the folder given, or the one `PREN_CACHE` names, or ``~/.cache/pren``."""
-    return Path(folder or os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "pren")
+    return Path(folder or os.environ.get("PREN_CACHE") or Path.home() / ".cache" / "pren")
 
 
 class FeatureCache:
@@ -51,7 +49,7 @@ class FeatureCache:
     def __init__(self, folder: str | Path | None, facts: dict[str, Any], width: int) -> None:
         name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
         self.folder = cache_folder(folder) / name
-        self._record = np.dtype([("key", f"V{KEY_BYTES}"), ("crc", "<u4"), ("features", "<f2", (width,))])
+        self._record = np.dtype([("key", "V32"), ("crc", "<u4"), ("features", "<f2", (width,))])
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not (self.folder / FACTS_FILE).exists():
@@ -79,16 +77,9 @@ class FeatureCache:
         return found
 
     def append(self, keys: list[bytes], features: NDArray[np.float32]) -> None:
-        """Add images by the hash of their content; they are with the system, if not on disk, when this returns.
-
-        Raises:
-            PrenError: If features (n, D) cannot be written, or are too large for half precision.
-        """
+        """Add features (n, D) by the hashes of the images' content; they outlive this process when this returns."""
         if not (np.abs(features) <= LARGEST).all():
-            raise PrenError(
-                f"This backbone makes features beyond {LARGEST:.0f}, or no numbers at all, which half precision cannot "
-                "hold: choose another one."
-            )
+            raise PrenError(f"The backbone makes features beyond {LARGEST:.0f}, or no numbers at all: choose another.")
         records = np.empty(len(keys), dtype=self._record)
         records["features"] = features.astype(np.float16)
         for place, key in enumerate(keys):

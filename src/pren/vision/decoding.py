@@ -54,40 +54,29 @@ def read_image_file(path: Path) -> bytes:
 
 
 def decode(content: bytes | Image.Image, path: Path, wanted: Preprocessing) -> Levels:
-    """Turn an image into (C, H, W) levels from 0 to 255.
+    """Turn the content of a file, or an image that Pillow has opened, into (C, H, W) levels from 0 to 255.
 
     Turned as the camera says (EXIF), transparent parts white, the first picture of an animation, 16 bits scaled to 8.
 
-    Args:
-        content: What is in its file, or an image that Pillow has opened.
-        path: For messages.
-        wanted: What to bring it to.
-
     Raises:
-        PrenError: If it is damaged, no image, or far too large.
+        PrenError: If it is damaged, no image, or far too large. The message names the path.
     """
-    _, height, width = wanted.sample_shape
+    channels, height, width = wanted.sample_shape
     try:
-        if isinstance(content, Image.Image):
-            return _levels(content, wanted)
         if not content:
             raise ValueError("the file is empty")
         # Pillow refuses images that claim to be larger than any camera makes, though a file of a few bytes can.
-        with Image.open(io.BytesIO(content), formats=FORMATS) as file:
-            if file.format == "JPEG":
-                # Decoding at a half, a quarter or an eighth is quick, and leaves twice the pixels that are needed,
-                # whichever way the picture has to be turned.
-                file.draft(file.mode, (2 * max(height, width),) * 2)
-            return _levels(file, wanted)
+        image = Image.open(io.BytesIO(content), formats=FORMATS) if isinstance(content, bytes) else content
+        if isinstance(content, bytes) and image.format == "JPEG":
+            # Decoding at a half, a quarter or an eighth is quick, and leaves twice the pixels that are needed,
+            # whichever way the picture has to be turned.
+            image.draft(image.mode, (2 * max(height, width),) * 2)
+        return wanted(_opaque(_eight_bits(_upright(image))).convert(MODES[channels]))
     except UnidentifiedImageError as error:
         raise _unreadable(path, ValueError(f"cannot identify it as any of {', '.join(FORMATS)}")) from error
     # Damaged files make Pillow's decoders fail in many ways, none of them promised.
     except Exception as error:
         raise _unreadable(path, error) from error
-
-
-def _levels(image: Image.Image, wanted: Preprocessing) -> Levels:
-    return wanted(_opaque(_eight_bits(_upright(image))).convert(MODES[wanted.sample_shape[0]]))
 
 
 def _unreadable(path: Path, error: Exception) -> PrenError:

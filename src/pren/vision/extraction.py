@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -34,13 +34,7 @@ OnProgress = Callable[[int, int, int], None]  # files done, of them extracted an
 
 
 class Extractor(BaseModel):
-    """A frozen backbone, as a user asks for it.
-
-    Attributes:
-        backbone: A name of timm's.
-        weights: None for trained ones, the path of a file, or "random".
-        geometry: See `Preprocessing`.
-    """
+    """A frozen backbone, as a user asks for it; see `load_weights` and `Preprocessing` for weights and geometry."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -59,13 +53,9 @@ class Extractor(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class FrozenBackbone:
-    """A backbone that is ready to extract features.
+    """A network (n, C, H, W) from 0 to 1 -> (n, width) that is ready to extract features.
 
-    Attributes:
-        network: (n, C, H, W) from 0 to 1 -> (n, D).
-        width: D.
-        preprocessing: What it wants to see.
-        facts: What makes its features what they are; the key of a cache, and recorded with every model.
+    Facts are what makes its features what they are: the key of a cache, and recorded with every model.
     """
 
     network: nn.Module
@@ -85,12 +75,8 @@ class FrozenBackbone:
         backbone.give_weights(network, weights)
         check_takes(network, name, preprocessing.sample_shape)
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs lack it
-        facts = {
-            "version": VERSION,
-            "backbone": name,
-            "weights": weights_digest(network),
-            "preprocessing": preprocessing.model_dump(mode="json"),
-        }
+        facts = {"version": VERSION, "backbone": name, "weights": weights_digest(network)}
+        facts["preprocessing"] = preprocessing.model_dump(mode="json")
         return cls(network.eval().requires_grad_(False), width, preprocessing, facts)
 
     @torch.inference_mode()
@@ -111,11 +97,11 @@ def batch_size(device: torch.device) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Extracted:
-    """What became of some image files.
+    """What became of N image files.
 
     Attributes:
-        rows: (N,) of the cache, -1 for files that could not be read.
-        problems: The place and the trouble of each of those.
+        rows: (N,) of the cache, -1 for files that cannot be read.
+        problems: The place of each of those, and why.
         fresh: How many were extracted now, and not found in the cache.
     """
 
@@ -138,14 +124,8 @@ def extract(
     Of several processes each takes its share of the files first, and then sees what the others have left in the cache,
     which may be on a disk of their own.
 
-    Args:
-        files: Which images.
-        frozen: What turns them into features.
-        cache: Where those are kept.
-        fabric: Knows the device and the processes.
-        workers: Processes that read and decode; 0 for none beside this one.
-        strict: Whether a file that cannot be read is an error.
-        on_progress: Called after every batch.
+    Files are read and decoded by so many `workers`, 0 for this process itself. One that cannot be read is an error if
+    this is `strict`. Progress is told after every batch.
 
     Raises:
         PrenError: If the cache cannot be written, or, if `strict`, for the first bad file.
@@ -175,17 +155,20 @@ def _extract(
     known = cache.rows()
     found: list[Reading] = []
     fresh = 0
-    for readings, decoded, levels in _batches(_Files(files, set(known)), places, batch_size(device), workers):
+    # A generator of its own: workers are seeded from it, though they need no chance, and not from torch's global one.
+    chance, read = torch.Generator().manual_seed(0), partial(_read_batch, files, set(known))
+    for readings, decoded, levels in DataLoader(
+        cast(Dataset[int], places), batch_size(device), num_workers=workers, collate_fn=read, generator=chance
+    ):
         anew = [place for place, key in enumerate(decoded) if key not in known]  # another worker may have had it
         if anew:
             keys = [decoded[place] for place in anew]
             cache.append(keys, frozen(levels[anew], device))
             known |= dict.fromkeys(keys, -1)  # which row it is, the cache knows
             fresh += len(anew)
-        for reading in readings:
-            if reading.error and strict:
-                raise PrenError(reading.error)
         found += readings
+        if strict and (errors := [reading.error for reading in readings if reading.error]):
+            raise PrenError(errors[0])
         if on_progress is not None:
             on_progress(len(found), fresh, len(places))
     rows = {**(cache.rows() if fresh else known), b"": -1}
@@ -198,27 +181,13 @@ def _extract(
 _Batch = tuple[list[Reading], list[bytes], Tensor]  # files, the keys of new ones, and their levels (n, C, H, W)
 
 
-class _Files(Dataset[Reading]):
-    """Files, of which only those that are not known are decoded."""
-
-    def __init__(self, files: ImageFiles, known: set[bytes]) -> None:
-        self._files = files
-        self._known = known
-
-    def __getitem__(self, place: int) -> Reading:
-        with without_warnings():
-            reading = self._files.read(place, self._known)
-        self._known.add(reading.key)  # of copies, the first is enough
-        return reading
-
-    def batch(self, readings: list[Reading]) -> _Batch:
-        keys = [reading.key for reading in readings if reading.levels is not None]
-        levels = stacked(readings, self._files.sample_shape)  # as one tensor they reach another process soonest
-        return [reading._replace(levels=None) for reading in readings], keys, levels
-
-
-def _batches(files: _Files, places: NDArray[np.int64], size: int, workers: int) -> Iterator[_Batch]:
-    # A generator of its own: workers are seeded from it, though they need no chance, and not from torch's global one.
-    chance = torch.Generator().manual_seed(0)
-    order = places.tolist()
-    yield from DataLoader(files, size, sampler=order, num_workers=workers, collate_fn=files.batch, generator=chance)
+def _read_batch(files: ImageFiles, known: set[bytes], places: list[int]) -> _Batch:
+    """Read some files, in whichever process, and decode those that are not known."""
+    readings = []
+    with without_warnings():
+        for place in places:
+            readings.append(files.read(place, known))
+            known.add(readings[-1].key)  # of copies, the first is enough
+    keys = [reading.key for reading in readings if reading.levels is not None]
+    levels = stacked(readings, files.sample_shape)  # as one tensor they reach another process soonest
+    return [reading._replace(levels=None) for reading in readings], keys, levels

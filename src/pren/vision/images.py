@@ -27,13 +27,7 @@ Item = str | bytes | Image.Image
 
 
 class Reading(NamedTuple):
-    """What became of an image file.
-
-    Attributes:
-        key: The hash of its content, if that was asked for; empty if it cannot be read.
-        levels: (C, H, W) from 0 to 255; None if it cannot be read, or is known already.
-        error: Why it cannot be read; empty if it can.
-    """
+    """An image file: the hash of its content, (C, H, W) levels from 0 to 255 unless it is known, or what is wrong."""
 
     key: bytes
     levels: Levels | None
@@ -52,6 +46,8 @@ class ImageFiles(Inputs):
         preprocessing: What to bring them to. A backbone that wants something else asks for it with `prepared`.
     """
 
+    photographs = True
+
     def __init__(self, folder: str | Path, items: Sequence[Item], preprocessing: Preprocessing = USUAL) -> None:
         self._folder = Path(folder)
         self._items = list(items)
@@ -64,11 +60,6 @@ class ImageFiles(Inputs):
     def select(self, places: NDArray[np.int64]) -> ImageFiles:
         """Some of the files."""
         return ImageFiles(self._folder, [self._items[place] for place in places], self._preprocessing)
-
-    @property
-    def photographs(self) -> bool:
-        """Yes."""
-        return True
 
     @property
     def on_disk(self) -> bool:
@@ -101,27 +92,17 @@ class ImageFiles(Inputs):
         return stacked(readings, self.sample_shape), [reading.error for reading in readings]
 
     def read(self, place: int, known: Container[bytes] | None = None) -> Reading:
-        """Read and decode a file; one whose content has a known hash is not decoded."""
+        """Read and decode a file. With `known`, its content is hashed, and not decoded if it is among those."""
+        item, path, key = self._items[place], self._path(place), b""
         try:
-            content = self.content(place)
-            key = b"" if known is None else hashlib.sha256(content).digest()
-            return Reading(key, None if known is not None and key in known else self.levels(place, content))
+            content = read_image_file(path) if isinstance(item, str) else item
+            if known is not None and isinstance(content, bytes):
+                key = hashlib.sha256(content).digest()
+                if key in known:
+                    return Reading(key, None)
+            return Reading(key, decode(content, path, self._preprocessing))
         except PrenError as error:
             return Reading(b"", None, str(error))
-
-    def content(self, place: int) -> bytes:
-        """What is in a file; of an image that Pillow has opened, nothing."""
-        item = self._items[place]
-        if isinstance(item, str):
-            return read_image_file(self._path(place))
-        return item if isinstance(item, bytes) else b""
-
-    def levels(self, place: int, content: bytes | None = None) -> Levels:
-        """One image as (C, H, W) levels from 0 to 255; a `PrenError` if it cannot be decoded."""
-        item = self._items[place]
-        if not isinstance(item, Image.Image):
-            item = self.content(place) if content is None else content
-        return decode(item, self._path(place), self._preprocessing)
 
     def _path(self, place: int) -> Path:
         """Where a file is, or what to call it."""
@@ -132,19 +113,14 @@ class ImageFiles(Inputs):
         """A hash of the files' content, in their order, and what they are brought to; not of their names."""
         content = hashlib.sha256(f"{self._preprocessing.model_dump_json()}{len(self)}".encode())
         for place in range(len(self)):
-            content.update(hashlib.sha256(self.content(place)).digest())
+            content.update(hashlib.sha256(read_image_file(self._path(place))).digest())
         return content.digest()
 
 
 class ImageFolder(ImageFiles):
-    """All image files of a folder and its subfolders, sorted by path.
+    """All image files of a folder and its subfolders, sorted by path; a `PrenError` if there are none.
 
-    Args:
-        folder: Where the images are. A link that leads out of it is refused: it could name any file there is.
-        preprocessing: What to bring them to.
-
-    Raises:
-        PrenError: If there are no images.
+    A link that leads out of the folder is refused: it could name any file there is.
     """
 
     def __init__(self, folder: str | Path, preprocessing: Preprocessing = USUAL) -> None:
@@ -158,8 +134,7 @@ def open_pictures(images: Any) -> tuple[list[str], ImageFiles] | None:
     """Take pictures as people hand them in, one or several: files, folders, encoded bytes, images of Pillow's.
 
     Returns:
-        What to call each of them (its path, or its place if it is in memory), and what they are; None if these are no
-        pictures.
+        What to call each (its path, or its place if it is in memory), and what they are; None if these are no pictures.
 
     Raises:
         PrenError: If there is no such file, or a folder has no images.
@@ -198,14 +173,7 @@ def stacked(readings: Iterable[Reading], shape: tuple[int, ...]) -> Tensor:
 
 
 def save_images(inputs: Inputs, indices: NDArray[np.int64], folder: str | Path) -> list[Path]:
-    """Write some inputs, (1 or 3, H, W) from 0 to 1, as image-0000.png, ... in the order of `indices`.
-
-    Returns:
-        The paths of the files.
-
-    Raises:
-        PrenError: If the inputs are no such images, or the folder cannot be written to.
-    """
+    """Write some inputs, (1 or 3, H, W) from 0 to 1, as image-0000.png, ... in the order of `indices`."""
     shape = inputs.sample_shape
     if len(shape) != 3 or shape[0] not in MODES:
         raise PrenError(f"Only inputs of shape (1 or 3, H, W) can be written as image files, not {shape}.")

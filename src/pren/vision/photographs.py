@@ -65,7 +65,7 @@ def freeze(
 
     Args:
         problem: With image files as inputs.
-        answers: Its answers: those of files that cannot be read are left out with them.
+        answers: Its answers, without those of files that cannot be read in what is returned.
         extractor: The backbone; a name means its trained weights.
         cache: The folder of the cache; see `cache_folder`.
         fabric: Where to compute, launched; None for one process on the best device there is.
@@ -89,14 +89,9 @@ def freeze(
 
 
 def recorded_backbone(record: dict[str, Any], weights: str | None = None) -> FrozenBackbone:
-    """The backbone that made the features a model was trained on.
+    """The backbone that made the features a model was trained on; a `PrenError` if it is not the same any more.
 
-    Args:
-        record: The model's `extractor_`.
-        weights: The file with its weights, if it is not where it was.
-
-    Raises:
-        PrenError: If it cannot be had, or is not the same any more.
+    `record` is the model's `extractor_`; `weights` the file with its weights, if it is not where it was.
     """
     try:
         known = ExtractorRecord.model_validate(record)
@@ -125,9 +120,8 @@ def _without(
         return problem, answers
     train, pool = problem.train, problem.pool
     reasons = [reason for _, reason in in_train + in_pool]
-    shown = " ".join(reasons[:SHOWN] + ["..."] * (len(reasons) > SHOWN))
-    total = len(train) + len(pool)
-    log.warning("%d of %d image files cannot be read and are left out: %s", len(reasons), total, shown)
+    some = " ".join(reasons[:SHOWN]) + (" ..." if len(reasons) > SHOWN else "")
+    log.warning("%d of %d image files cannot be read and are left out: %s", len(reasons), len(train) + len(pool), some)
     bad_train, bad_pool = (np.array([place for place, _ in bad], dtype=np.int64) for bad in (in_train, in_pool))
     if len(bad_train) == len(train):
         raise PrenError(f"None of the labelled images can be read: {reasons[0]}")

