@@ -19,7 +19,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-import torch
 from PIL import Image
 
 from benchmarks.tables import Table
@@ -27,7 +26,8 @@ from benchmarks.timing import Settings
 from pren.engine.processes import single_process
 from pren.vision.cache import FeatureCache
 from pren.vision.extraction import BATCH_ON_CPU, WORKERS, Extractor, FrozenBackbone, extract
-from pren.vision.images import ImageFiles, list_images
+from pren.vision.folders import list_images
+from pren.vision.images import ImageFiles
 
 MB = 1e6
 BACKBONE = "tf_efficientnet_lite0"
@@ -85,7 +85,7 @@ def _measure(folder: Path, count: int, turns: int, backbone: str) -> dict[str, f
     frozen = FrozenBackbone.load(Extractor(backbone=backbone, weights="random"))
     fabric = single_process("cpu")
     pictures = files.prepared(frozen.preprocessing)
-    batch = torch.from_numpy(np.stack([pictures.levels(place) for place in range(min(BATCH_ON_CPU, count))]))
+    batch, _ = pictures.decoded(range(min(BATCH_ON_CPU, count)))
     rates: list[float] = []
     bare: list[float] = []
     watch = _Watch()

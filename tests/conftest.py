@@ -15,7 +15,7 @@ from pren.errors import PrenError
 from pren.experiments import comparison
 from pren.experiments.cells import Result, compute
 from pren.problem import Problem
-from pren.vision import hub
+from pren.vision import weights
 from pren.vision.precision import check_bfloat16
 
 settings.register_profile("pren", deadline=None)  # the machine may be busy, and timings are not tested here
@@ -109,7 +109,7 @@ def no_hub(monkeypatch, tmp_path):
         closed.bind(("127.0.0.1", 0))
         monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{closed.getsockname()[1]}")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(hub, "getproxies", dict)
+    monkeypatch.setattr(weights, "getproxies", dict)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
@@ -24,11 +23,10 @@ from pren.methods.storage import MODEL_FILE, load_model
 from pren.problem import UNKNOWN, ClassTable, candidates_of
 from pren.runs.folder import RunFolder
 from pren.scoring import top_classes
-from pren.vision.cache import FeatureCache, cache_folder
-from pren.vision.extraction import BATCH, BATCH_ON_CPU, WORKERS, FrozenBackbone, extract
-from pren.vision.images import ImageFiles
+from pren.vision.cache import FeatureCache
+from pren.vision.extraction import BATCH, WORKERS, FrozenBackbone, extract
+from pren.vision.images import ImageFiles, image_files, open_pictures
 from pren.vision.photographs import recorded_backbone
-from pren.vision.pictures import Pictures
 from pren.vision.preprocessing import Preprocessing, plain
 
 NUMBERS = 1 << 24  # how many are in memory at once: a hundred photographs
@@ -61,10 +59,8 @@ class Predictions:
     @property
     def labels(self) -> list[tuple[str, ...]]:
         """The names of the best classes of every input; none where it cannot be read."""
-        return [
-            () if error else tuple(self.table.names[row] for row in rows)
-            for rows, error in zip(self.classes, self.errors, strict=True)
-        ]
+        names = self.table.names
+        return [tuple(names[row] for row in best if row != UNKNOWN) for best in self.classes]
 
 
 class Predictor:
@@ -88,28 +84,18 @@ class Predictor:
 
     @classmethod
     def load(cls, folder: str | Path, weights: str | None = None, cache: str | Path | None = None) -> Predictor:
-        """Take the model of a run folder, or of a folder that `Method.save` wrote.
-
-        Raises:
-            PrenError: If there is none, or it is damaged.
-        """
+        """Take the model of a run folder, or of a folder that `Method.save` wrote."""
         saved = (Path(folder) / MODEL_FILE).is_file() and not RunFolder(folder).holds_run()
         return cls(load_model(folder) if saved else RunFolder.open(folder).model(), weights, cache)
 
     def scores(self, images: Images) -> NDArray[np.float64]:
-        """Score every class.
-
-        Args:
-            images: As for `predict`.
-
-        Returns:
-            (N, L), larger is better, columns in the order of ``model.classes_``.
+        """Score every class of N images as `predict` takes them: (N, L), columns as the rows of ``model.classes_``.
 
         Raises:
             PrenError: If one of them cannot be read. (`predict` goes on without it.)
         """
         parts = []
-        for scores, errors in self._parts(self._opened(images)):
+        for scores, errors in self._parts(self._opened(images)[1]):
             for error in filter(None, errors):
                 raise PrenError(error)
             parts.append(scores)
@@ -132,42 +118,41 @@ class Predictor:
             raise PrenError(f"top must be 1 or more, not {top}.")
         table, among = self.model.classes_, among or candidates_of(self.model.setting_)
         table.among(among)  # an unknown word is told before the work
-        opened = self._opened(images)
-        names = opened.names if isinstance(opened, Pictures) else tuple(map(str, range(len(opened))))
+        names, inputs = self._opened(images)
         classes, points, errors = [], [], []
-        for scores, faults in self._parts(opened):
+        for scores, faults in self._parts(inputs):
             best, values = top_classes(scores, table, among, top)
             best[[bool(fault) for fault in faults]] = UNKNOWN
             classes.append(best)
             points.append(values)
             errors += faults
-        return Predictions(names, np.concatenate(classes), np.concatenate(points), tuple(errors), table)
+        return Predictions(tuple(names), np.concatenate(classes), np.concatenate(points), tuple(errors), table)
 
-    def _opened(self, images: Images) -> Pictures | Inputs:
+    def _opened(self, images: Images) -> tuple[Sequence[str], Inputs]:
+        """What to call each of the inputs, and these as the model or its backbone takes them."""
         if isinstance(images, str | Path) and Path(images).suffix.lower() in (".npy", ".npz"):
-            return read_inputs(images)
-        if isinstance(images, Inputs):
-            return images.prepared(self._preprocessing) if images.photographs else images
-        pictures = Pictures.of(images)
-        return as_inputs(images, "images") if pictures is None else pictures  # type: ignore[arg-type]  # no picture
+            images = read_inputs(images)
+        pictures = open_pictures(images)
+        inputs = as_inputs(images, "images") if pictures is None else pictures[1]  # type: ignore[arg-type]
+        names = list(map(str, range(len(inputs)))) if pictures is None else pictures[0]
+        return names, inputs.prepared(self._preprocessing) if inputs.photographs else inputs
 
-    def _parts(self, images: Pictures | Inputs) -> Iterator[Part]:
+    def _parts(self, inputs: Inputs) -> Iterator[Part]:
         """Scores and errors of a few at a time."""
-        if not isinstance(images, Pictures):
-            for places in _pieces(len(images), images.sample_shape):
-                yield self._scored(self._as_trained(images[places]), [""] * len(places))
-            return
-        wanted = self._preprocessing
-        files = images.files() if self.model.extractor_ is not None else None
-        if files is not None:
+        files = image_files(inputs) if inputs.photographs else None
+        if files is not None and files.on_disk and self.model.extractor_ is not None:
             yield from self._through_cache(files)
             return
-        for places in _pieces(len(images), wanted.sample_shape):
-            levels, errors = images.decoded(places.tolist(), wanted)
-            yield self._scored(self._as_trained(torch.from_numpy(levels).float().div_(255)), errors)
+        for places in _pieces(len(inputs), inputs.sample_shape):
+            if files is None:
+                values, errors = inputs[places], [""] * len(places)
+            else:
+                levels, errors = files.decoded(places)
+                values = levels.float().div_(255)
+            yield self._scored(self._as_trained(values), errors)
 
     def _through_cache(self, files: ImageFiles) -> Iterator[Part]:
-        store = FeatureCache(cache_folder(self._cache), self._frozen.facts, self._frozen.width)
+        store = FeatureCache(self._cache, self._frozen.facts, self._frozen.width)
         workers = 0 if len(files) <= BATCH else WORKERS  # a process takes longer to start than a few photographs
         found = extract(files, self._frozen, store, self._fabric, workers)
         reasons = dict(found.problems)
@@ -182,11 +167,7 @@ class Predictor:
         wanted = self._preprocessing.sample_shape
         if inputs.shape[1:] != wanted:
             raise PrenError(f"The model's backbone takes images of shape {wanted} each, not {tuple(inputs.shape[1:])}.")
-        self._frozen.network.to(self._fabric.device)
-        size = BATCH_ON_CPU if self._fabric.device.type == "cpu" else BATCH
-        batches = (inputs[start : start + size] * 255 for start in range(0, len(inputs), size))
-        parts = [self._frozen(levels, self._fabric.device) for levels in batches]
-        features = np.concatenate([np.empty((0, self._frozen.width), dtype=np.float32), *parts])
+        features = self._frozen(inputs * 255, self._fabric.device)
         return ArrayInputs(features.astype(np.float16), "features")  # as the cache has them
 
     def _scored(self, inputs: Inputs, errors: list[str]) -> Part:
@@ -206,10 +187,8 @@ class Predictor:
         if self.model.extractor_ is not None:
             return self._frozen.preprocessing
         if len(self.model.sample_shape_) == 1:
-            raise PrenError(
-                "The model was trained on features, and does not know which backbone made them: give it features (a "
-                ".npy or .npz file, or an array), not pictures."
-            )
+            why = "The model was trained on features, and does not know which backbone made them"
+            raise PrenError(f"{why}: give it features (a .npy or .npz file, or an array), not pictures.")
         return self.model.preprocessing_ or plain(self.model.sample_shape_)
 
 

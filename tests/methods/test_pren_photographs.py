@@ -11,7 +11,7 @@ from PIL import Image
 from pren.errors import PrenError
 from pren.methods.pren import PrEN
 from pren.problem import ClassTable, Problem
-from pren.vision.backbones import preprocessing_of
+from pren.vision.backbones import find_backbone
 from pren.vision.images import ImageFiles
 from pren.vision.preprocessing import plain
 from pren.vision.torchvision_operators import import_timm
@@ -68,7 +68,7 @@ def fitted(problem):
 
 
 def test_image_files_are_learned_as_the_backbone_wants_them(problem, fitted):
-    wanted = preprocessing_of("test_resnet", "random")
+    wanted = find_backbone("test_resnet").preprocessing("random")
     assert fitted.preprocessing_ == wanted
     assert fitted.sample_shape_ == wanted.sample_shape == (3, 32, 40)
     assert fitted.backbone_ == "test_resnet"

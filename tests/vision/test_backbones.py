@@ -9,15 +9,8 @@ import torch
 from torch.nn import functional
 
 from pren.errors import PrenError
-from pren.vision.backbones import (
-    check_backbone,
-    check_takes,
-    create_backbone,
-    describe_backbone,
-    give_weights,
-    list_backbones,
-    preprocessing_of,
-)
+from pren.methods.pren import PrEN
+from pren.vision.backbones import check_takes, create_backbone, find_backbone, list_backbones
 from pren.vision.small_cnn import SmallCNN
 from pren.vision.torchvision_operators import import_timm
 from pren.vision.weights import weights_digest
@@ -94,8 +87,7 @@ def test_features_do_not_depend_on_the_rest_of_the_batch():
         ("", (3, 64, 64), "no backbone ''"),
         (None, IMAGE, "choose a backbone, such as resnet34 .* or small-cnn"),
         ("test_resnet", IMAGE, "takes images of 3 channels, not 1"),
-        ("small-cnn", (7,), r"takes images, but the inputs are features \(7,\)"),
-        ("small-cnn", (16, 32), r"must be features \(D,\) or images"),
+        ("small-cnn", (7,), r"takes images, not features \(7,\): leave it out"),
     ],
 )
 def test_mistakes_are_explained(name, shape, message):
@@ -108,13 +100,13 @@ def test_what_is_installed_is_suggested_first(monkeypatch, found, first):
     monkeypatch.setattr("pren.vision.weights.find_spec", lambda _: find_spec("pren") if found else None)
     for name in ("tf_efficientnet_lite", "tf_efficientnet_lite9"):
         with pytest.raises(PrenError, match=rf"Did you mean {first} or tf_efficientnet_lite\d or tf_\w+\?"):
-            check_backbone(name)
+            find_backbone(name)
 
 
 @pytest.mark.parametrize("name", ["hf-hub:x/y", "../x", "resnet34.nonsense"])
-def test_the_same_names_have_no_preprocessing(name):
+def test_the_same_names_are_not_found(name):
     with pytest.raises(PrenError, match=r"has no weights|no backbone"):
-        preprocessing_of(name)
+        find_backbone(name)
 
 
 def test_list_takes_patterns():
@@ -128,16 +120,16 @@ def test_list_takes_patterns():
 
 
 def test_every_backbone_can_be_described():
-    assert describe_backbone("small-cnn") == "three convolutions for small images, trained from scratch"
-    assert describe_backbone("resnet10t") == "176 x 176 pixels, weights from the hub"
-    assert all(describe_backbone(name) for name in list_backbones())
+    assert find_backbone("small-cnn").summary == "three convolutions for small images, trained from scratch"
+    assert find_backbone("resnet10t").summary == "176 x 176 pixels, weights from the hub"
+    assert all(find_backbone(name).summary for name in list_backbones())
 
 
 @pytest.mark.parametrize("pattern", ["test_*", "volo*", "resnet3*", "tf_eff*", "vit_base*"])
 def test_preprocessing_is_what_timm_says(pattern):
     timm = import_timm()
     for name in timm.list_models(pattern):
-        ours, theirs = preprocessing_of(name, "random", "timm"), timm.get_pretrained_cfg(name)
+        ours, theirs = find_backbone(name).preprocessing("random", "timm"), timm.get_pretrained_cfg(name)
         assert ours.sample_shape == tuple(theirs.input_size)
         assert (ours.interpolation, ours.mean, ours.std) == (theirs.interpolation, theirs.mean, theirs.std)
         assert ours.crop_pct == theirs.crop_pct  # volo's is beyond 1
@@ -225,9 +217,9 @@ def test_what_a_network_does_not_take_is_explained():
         check_takes(network, "small-cnn", (1, 3, 32))
 
 
-def test_what_starts_from_nothing_takes_no_weights():
-    give_weights(create_backbone("small-cnn", IMAGE, 0)[0], "small-cnn", None)
+def test_what_starts_from_nothing_takes_no_weights(make_problem):
+    find_backbone("small-cnn").give_weights(SmallCNN(1))
     with pytest.raises(PrenError, match="small-cnn takes no weights: leave them out"):
-        give_weights(create_backbone("small-cnn", IMAGE, 0)[0], "small-cnn", "x.pth")
+        find_backbone("small-cnn").give_weights(SmallCNN(1), "x.pth")
     with pytest.raises(PrenError, match="Features take no weights"):
-        give_weights(create_backbone(None, (7,), 0)[0], None, "random")
+        PrEN(weights="random").fit(make_problem())

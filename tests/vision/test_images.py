@@ -9,7 +9,8 @@ from PIL import Image
 from pren.data.numbers import load_numbers
 from pren.errors import PrenError
 from pren.inputs import ArrayInputs, Inputs
-from pren.vision.images import EXTENSIONS, ImageFiles, ImageFolder, save_images
+from pren.vision.folders import EXTENSIONS
+from pren.vision.images import ImageFiles, ImageFolder, save_images
 from pren.vision.preprocessing import plain
 
 

@@ -9,7 +9,7 @@ import pren
 from pren.errors import PrenError
 from pren.methods.pren import PrEN
 from pren.vision import backbones
-from pren.vision.backbones import check_backbone, create_backbone, describe_backbone, give_weights, preprocessing_of
+from pren.vision.backbones import create_backbone, find_backbone
 from pren.vision.extraction import Extractor, FrozenBackbone
 from pren.vision.preprocessing import Preprocessing
 from pren.vision.registered import BACKBONES, register_backbone
@@ -46,11 +46,11 @@ def _registered(monkeypatch):
 def test_it_is_known_by_its_name():
     assert pren.register_backbone is register_backbone
     assert pren.list_backbones("*toy") == ["toy", "trained-toy"]
-    assert describe_backbone("toy") == "a toy"
-    assert preprocessing_of("toy") == WANTED
-    assert preprocessing_of("toy", geometry="timm").geometry == "timm"
+    assert find_backbone("toy").summary == "a toy"
+    assert find_backbone("toy").preprocessing() == WANTED
+    assert find_backbone("toy").preprocessing(geometry="timm").geometry == "timm"
     with pytest.raises(PrenError, match=r"no backbone 'toi'\. Did you mean toy"):
-        check_backbone("toi")
+        find_backbone("toi")
     with pytest.raises(PrenError, match="There is a backbone 'toy' already"):
         register_backbone("toy", Toy, WANTED, "another")
 
@@ -91,10 +91,10 @@ def test_a_model_whose_backbone_nobody_registers_is_explained(make_problem, tmp_
 
 def test_trained_weights_are_its_own():
     network, _ = create_backbone("trained-toy", SHAPE, seed=0)
-    give_weights(network, "trained-toy", None)
+    find_backbone("trained-toy").give_weights(network)
     assert torch.equal(network.mix.weight, torch.ones(5, 2))
     with pytest.raises(PrenError, match="trained-toy takes no weights"):
-        give_weights(network, "trained-toy", "x.pth")
+        find_backbone("trained-toy").give_weights(network, "x.pth")
 
 
 def test_only_a_trained_one_can_be_frozen():

@@ -11,13 +11,12 @@ from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 
 from pren.errors import PrenError
-from pren.vision import hub
 from pren.vision import weights as weights_module
-from pren.vision.backbones import create_backbone, give_weights, preprocessing_of
+from pren.vision.backbones import create_backbone, find_backbone
 from pren.vision.extraction import Extractor, FrozenBackbone
 from pren.vision.images import ImageFiles
 from pren.vision.torchvision_operators import import_timm
-from pren.vision.weights import PACKAGES, load_weights, package_weights, source_of, weights_digest
+from pren.vision.weights import PACKAGES, load_weights, package_of, package_weights, weights_digest
 
 TINY = "test_resnet"
 LITE = "tf_efficientnet_lite0"
@@ -175,7 +174,7 @@ def test_what_the_hub_has_left_here_or_a_proxy_may_reach_is_asked_for(no_hub, mo
         name = import_timm().get_pretrained_cfg(TINY).hf_hub_id.replace("/", "--")
         (tmp_path / "hub" / f"models--{name}" / "snapshots").mkdir(parents=True)
     else:
-        monkeypatch.setattr(hub, "getproxies", lambda: {"http": "http://127.0.0.1:1"})
+        monkeypatch.setattr(weights_module, "getproxies", lambda: {"http": "http://127.0.0.1:1"})
 
     def fails(name, **options):
         raise OSError("Asked\nall the same")
@@ -197,7 +196,7 @@ def test_the_hubs_weights_are_taken_and_torchs_generator_is_left_alone(monkeypat
 
     network = model()
     monkeypatch.setattr(timm, "create_model", from_the_hub)
-    monkeypatch.setattr(hub, "_check_connection", lambda _: None)
+    monkeypatch.setattr(weights_module, "_check_connection", lambda _: None)
     before = torch.get_rng_state()
     load_weights(network, TINY, None)
     assert torch.equal(before, torch.get_rng_state())
@@ -205,11 +204,12 @@ def test_the_hubs_weights_are_taken_and_torchs_generator_is_left_alone(monkeypat
 
 
 def test_where_weights_come_from(monkeypatch):
-    assert source_of(TINY, None) == "hub"
-    assert source_of(TINY, "random") == "random"
-    assert source_of(LITE, "x.pth") == "file"
+    assert package_of(TINY) is None
+    monkeypatch.setattr(weights_module, "find_spec", lambda _: find_spec("pren"))
+    assert package_of(LITE) is PACKAGES[LITE]
+    assert package_of(LITE, "random") is package_of(LITE, "x.pth") is None
     monkeypatch.setattr(weights_module, "find_spec", lambda _: None)
-    assert source_of(LITE, None) == "hub"
+    assert package_of(LITE) is None
 
 
 def test_the_digest_is_of_names_shapes_types_and_values():
@@ -245,7 +245,7 @@ def test_the_offline_backbone_knows_photographs(photographs, geometry, most):
     files, labels = photographs
     frozen = FrozenBackbone.load(Extractor(backbone=LITE, geometry=geometry))
     files = files.prepared(frozen.preprocessing)
-    levels = torch.stack([torch.from_numpy(np.array(files.levels(place))) for place in range(len(files))])
+    levels, _ = files.decoded(range(len(files)))
     features = torch.from_numpy(frozen(levels, torch.device("cpu")))
     tensors = package_weights(LITE)
     logits = features @ tensors["classifier.weight"].T + tensors["classifier.bias"]
@@ -255,12 +255,12 @@ def test_the_offline_backbone_knows_photographs(photographs, geometry, most):
 def test_the_offline_backbone_normalises_as_its_weights_want():
     if find_spec(PACKAGES[LITE].module) is None:
         pytest.skip("the offline weights are not installed")
-    wanted = preprocessing_of(LITE)
+    wanted = find_backbone(LITE).preprocessing()
     assert wanted.mean == (127 / 255,) * 3
     assert wanted.std == (128 / 255,) * 3
-    assert preprocessing_of(LITE, "x.pth").mean == (0.5,) * 3  # as timm has them, for timm's own weights
+    assert find_backbone(LITE).preprocessing("x.pth").mean == (0.5,) * 3  # as timm has them, for timm's own weights
     network = create_backbone(LITE, IMAGE, seed=0)[0]
-    give_weights(network, LITE, None)
+    find_backbone(LITE).give_weights(network)
     assert network.mean.flatten().tolist() == pytest.approx(wanted.mean)
     assert network.std.flatten().tolist() == pytest.approx(wanted.std)
 

@@ -43,7 +43,7 @@ def extract(
     data_options = options.parse_assignments(data_assignments or [], "--option", "images=DIR")
     fabric = launch(Processes(devices), accelerator.value)
     from pren.engine.processes import agreed
-    from pren.vision.cache import FeatureCache, cache_folder
+    from pren.vision.cache import FeatureCache
     from pren.vision.extraction import WORKERS, Extractor, FrozenBackbone
     from pren.vision.extraction import extract as extract_files
 
@@ -51,7 +51,7 @@ def extract(
         parts = _files(data, root, data_options)
         said = BackboneChoice(backbone, weights, geometry).said()
         frozen = FrozenBackbone.load(Extractor.model_validate(said))
-        cache = FeatureCache(cache_folder(out), frozen.facts, frozen.width)
+        cache = FeatureCache(out, frozen.facts, frozen.width)
     started, number = time.perf_counter(), WORKERS if workers is None else workers
     with extraction(not fabric.is_global_zero) as on_progress:
         done = [extract_files(files, frozen, cache, fabric, number, strict, on_progress) for files in parts]

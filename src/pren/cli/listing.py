@@ -30,9 +30,9 @@ def list_names(
 
         rows = [(entry.name, entry.summary) for entry in list_methods(pattern)]
     elif kind is Kind.backbones:
-        from pren.vision.backbones import describe_backbone, list_backbones
+        from pren.vision.backbones import find_backbone, list_backbones
 
-        rows = [(name, describe_backbone(name)) for name in list_backbones(pattern)]
+        rows = [(name, find_backbone(name).summary) for name in list_backbones(pattern)]
     else:
         from pren.data import DATASETS, list_datasets
 

@@ -71,14 +71,14 @@ class BackboneChoice:
             PrenError: If there is no such backbone, the data are not photographs, or a method has no use for it.
         """
         from pren.runs.opening import check_trains_backbone
-        from pren.vision.backbones import check_backbone
+        from pren.vision.backbones import find_backbone
         from pren.vision.extraction import Extractor
 
         update: dict[str, Any] = {} if self.cache is None else {"cache": str(self.cache)}
         said = self.said()
         if said or self.frozen:
             if self.backbone is not None:
-                check_backbone(self.backbone)  # before any data are read
+                find_backbone(self.backbone)  # before any data are read
             if wants_images(config.data, config.options):
                 update["options"] = {**config.options, "images": True}
             if self.frozen or config.extractor is not None:

@@ -28,7 +28,8 @@ from pren.errors import PrenError
 from pren.files import is_folder, sha256
 from pren.problem import UNKNOWN, Answers, ClassTable, Problem, Setting
 from pren.seeds import stream
-from pren.vision.images import EXTENSIONS, ImageFiles, walk_images
+from pren.vision.folders import EXTENSIONS, walk_images
+from pren.vision.images import ImageFiles
 
 log = logging.getLogger(__name__)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +10,6 @@ from pathlib import Path
 from pren.data.class_tables import ClassRows, Content, needs_encoder
 from pren.data.findings import Finding, Findings, quoted
 from pren.data.folder import IMAGES, POOL, OwnData, read_folder
-from pren.errors import PrenError
 from pren.problem import Setting
 from pren.vision.decoding import without_warnings
 from pren.vision.images import THREADS, ImageFiles
@@ -93,12 +91,8 @@ def _look_at_images(content: OwnData) -> None:
 
 def _look(inputs: ImageFiles, place: int) -> tuple[bytes, str | None]:
     """The hash of an image's content, and why it cannot be decoded, if it cannot."""
-    try:
-        content = inputs.content(place)
-        inputs.levels(place, content)
-    except PrenError as error:
-        return b"", str(error)
-    return hashlib.sha256(content).digest(), None
+    reading = inputs.read(place, known=())
+    return reading.key, reading.error or None
 
 
 def _look_for_twins(classes: ClassRows, findings: Findings) -> None:

@@ -19,7 +19,8 @@ from pren.data.mat import read_mat, texts, whole_numbers
 from pren.data.partition import Indices
 from pren.data.xlsa17_files import ORDER_FILE, USUAL_FEATURES, Content, Place, features_files, tails
 from pren.errors import PrenError
-from pren.vision.images import ImageFiles, list_images
+from pren.vision.folders import list_images
+from pren.vision.images import ImageFiles
 
 SHOWN = 3  # missing files that a message names
 MOST_PARTS = 64  # of a path: nobody's disk is deeper, and every depth is tried

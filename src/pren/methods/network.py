@@ -27,7 +27,7 @@ from pren.methods.params import param
 from pren.preparation import Matrix, Preparation
 from pren.problem import Problem
 from pren.scoring import calibrated
-from pren.vision.backbones import DEFAULT, check_takes, create_backbone, give_weights, preprocessing_of
+from pren.vision.backbones import DEFAULT, check_takes, create_backbone, find_backbone
 from pren.vision.preprocessing import Geometry, Preprocessing
 
 
@@ -247,7 +247,7 @@ class EndToEnd(NetworkMethod):
         self.backbone_, self.preprocessing_ = self.backbone or problem.backbone, None
         if problem.train.photographs:
             self.backbone_ = self.backbone_ or DEFAULT
-            self.preprocessing_ = preprocessing_of(self.backbone_, self.weights, self.geometry)
+            self.preprocessing_ = find_backbone(self.backbone_).preprocessing(self.weights, self.geometry)
             train, pool = (inputs.prepared(self.preprocessing_) for inputs in (problem.train, problem.pool))
             problem = replace(problem, train=train, pool=pool)
             self.sample_shape_ = train.sample_shape
@@ -258,8 +258,10 @@ class EndToEnd(NetworkMethod):
         width = self._sizes()["d"]
         shape = self.sample_shape_ if len(self.sample_shape_) > 1 else (width,)
         network, width = create_backbone(self.backbone_, shape, self.seed, **options)
-        if tensors is None:
-            give_weights(network, self.backbone_, self.weights)
+        if tensors is None and self.backbone_ is not None:
+            find_backbone(self.backbone_).give_weights(network, self.weights)
+        elif tensors is None and self.weights is not None:
+            raise PrenError("Features take no weights: leave them out.")
         return network, width
 
     def _check_network(self) -> None:

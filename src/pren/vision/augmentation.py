@@ -16,15 +16,10 @@ STRETCH = math.log(4 / 3)  # a crop's width to its height, relative to the image
 
 
 def augment(images: Tensor, rng: np.random.Generator, kind: Augmentation) -> Tensor:
-    """Change the images of a batch at random.
+    """Change the images (N, C, H, W) of a batch at random.
 
-    Args:
-        images: (N, C, H, W).
-        rng: Where chance comes from. How much of it is used depends on the number of images alone.
-        kind: "flip" mirrors half of the images; "flip-crop" also takes a part of each and brings it back to H x W.
-
-    Returns:
-        (N, C, H, W).
+    "flip" mirrors half of them; "flip-crop" also takes a part of each and brings it back to H x W. How much chance is
+    used depends on the number of images alone.
     """
     if kind == "none":
         return images

@@ -26,40 +26,37 @@ from pren.errors import PrenError
 from pren.files import check_file, write_json
 from pren.inputs import Inputs
 
-CACHE_VARIABLE = "PREN_CACHE"  # the environment variable that says where caches are, read by `cache_folder` alone
 FACTS_FILE = "extractor.json"
 ROWS_FILE = "features.rows"
-KEY_BYTES = 32
 BLOCK = 1024  # records that are checked at once
 LARGEST = float(np.finfo(np.float16).max)
 
 
 def cache_folder(folder: str | Path | None = None) -> Path:
     """Where features are kept: the folder given, or the one `PREN_CACHE` names, or ``~/.cache/pren``."""
-    return Path(folder or os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "pren")
+    return Path(folder or os.environ.get("PREN_CACHE") or Path.home() / ".cache" / "pren")
 
 
 class FeatureCache:
     """The features that one extractor has made.
 
     Args:
-        folder: Where caches are; made if need be.
+        folder: Where caches are, made if need be; see `cache_folder`.
         facts: What makes the features what they are (backbone, weights, preprocessing), JSON-ready.
         width: The length of a feature vector.
     """
 
-    def __init__(self, folder: str | Path, facts: dict[str, Any], width: int) -> None:
+    def __init__(self, folder: str | Path | None, facts: dict[str, Any], width: int) -> None:
         name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
-        self.folder = Path(folder) / name
-        self.width = width
-        self._record = np.dtype([("key", f"V{KEY_BYTES}"), ("crc", "<u4"), ("features", "<f2", (width,))])
+        self.folder = cache_folder(folder) / name
+        self._record = np.dtype([("key", "V32"), ("crc", "<u4"), ("features", "<f2", (width,))])
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not (self.folder / FACTS_FILE).exists():
                 with self._locked():  # or two processes would write it under the same temporary name
                     write_json(self.folder / FACTS_FILE, facts)  # for people; the name is what counts
         except OSError as error:
-            raise PrenError(f"Features cannot be kept in {folder}: {error.strerror or error}.") from error
+            raise PrenError(f"Features cannot be kept in {self.folder}: {error.strerror or error}.") from error
 
     def rows(self) -> dict[bytes, int]:
         """The row of every image that is there, by the hash of its content; damaged records do not count.
@@ -80,20 +77,9 @@ class FeatureCache:
         return found
 
     def append(self, keys: list[bytes], features: NDArray[np.float32]) -> None:
-        """Add images; they are on disk, or at least with the system, when this returns.
-
-        Args:
-            keys: The hash of each image's content.
-            features: (n, D)
-
-        Raises:
-            PrenError: If they cannot be written, or are too large for half precision.
-        """
+        """Add features (n, D) by the hashes of the images' content; they outlive this process when this returns."""
         if not (np.abs(features) <= LARGEST).all():
-            raise PrenError(
-                f"This backbone makes features beyond {LARGEST:.0f}, or no numbers at all, which half precision cannot "
-                "hold: choose another one."
-            )
+            raise PrenError(f"The backbone makes features beyond {LARGEST:.0f}, or no numbers at all: choose another.")
         records = np.empty(len(keys), dtype=self._record)
         records["features"] = features.astype(np.float16)
         for place, key in enumerate(keys):
@@ -122,58 +108,48 @@ class FeatureCache:
 
     def _records(self) -> NDArray[Any]:
         path = self.folder / ROWS_FILE
-        if not path.exists() and not path.is_symlink():
+        if not os.path.lexists(path):
             return np.empty(0, dtype=self._record)
         check_file(path)
         try:
-            whole = path.stat().st_size // self._record.itemsize
-            if not whole:
-                return np.empty(0, dtype=self._record)
-            records: NDArray[Any] = np.memmap(path, dtype=self._record, mode="r", shape=(whole,))
+            if whole := path.stat().st_size // self._record.itemsize:
+                return np.memmap(path, dtype=self._record, mode="r", shape=(whole,))
         except OSError as error:
             raise PrenError(f"Cannot read {path}: {error.strerror or error}.") from error
-        return records
+        return np.empty(0, dtype=self._record)
 
     def inputs(self, rows: NDArray[np.int64]) -> CachedFeatures:
-        """Some of the features, as inputs of a problem.
-
-        Args:
-            rows: (N,) as `rows` found them.
-        """
-        records = self._records()
-        return CachedFeatures(records["features"], records["key"], rows, self.folder.name)
+        """Some of the features, as inputs of a problem: (N,) rows as `rows` found them."""
+        return CachedFeatures(self._records(), rows, self.folder.name)
 
 
 class CachedFeatures(Inputs):
     """Inputs over rows of a memory-mapped cache."""
 
-    def __init__(
-        self, features: NDArray[np.float16], keys: NDArray[np.void], rows: NDArray[np.int64], origin: str
-    ) -> None:
-        self._features = features
-        self._keys = keys
+    def __init__(self, records: NDArray[Any], rows: NDArray[np.int64], origin: str) -> None:
+        self._records = records
         self._rows = rows
         self._origin = origin
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
         """(D,)."""
-        return tuple(self._features.shape[1:])
+        return tuple(self._records["features"].shape[1:])
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
-        return torch.from_numpy(self._features[self._rows[indices]].astype(np.float32))
+        return torch.from_numpy(self._records["features"][self._rows[indices]].astype(np.float32))
 
     def select(self, places: NDArray[np.int64]) -> CachedFeatures:
         """Some of the rows."""
-        return CachedFeatures(self._features, self._keys, self._rows[places], self._origin)
+        return CachedFeatures(self._records, self._rows[places], self._origin)
 
     def digest(self) -> bytes:
         """A hash of what the features were made from, and by what: extracted again, the last bit may differ."""
         content = hashlib.sha256(f"{self._origin} {len(self)} {self.sample_shape}".encode())
-        content.update(self._keys[self._rows].tobytes())
+        content.update(self._records["key"][self._rows].tobytes())
         return content.digest()
 
 

@@ -41,65 +41,45 @@ def without_warnings() -> Iterator[None]:
 
 
 def read_image_file(path: Path) -> bytes:
-    """The content of an image file.
-
-    Raises:
-        PrenError: If it cannot be read.
-    """
+    """The content of an image file; a `PrenError` if it cannot be read."""
     try:
         known = path.stat()
         if not stat.S_ISREG(known.st_mode):
             raise ValueError("it is no ordinary file")  # a pipe would be read for ever
         if known.st_size > MOST_BYTES:
             raise ValueError(f"it has {known.st_size} bytes")
-        content = path.read_bytes()
+        return path.read_bytes()
     except (OSError, ValueError) as error:
-        raise unreadable(path, error) from error
-    return content
+        raise _unreadable(path, error) from error
 
 
-def decode(content: bytes, path: Path | str, wanted: Preprocessing) -> Levels:
-    """Turn the content of an image file into (C, H, W) levels from 0 to 255.
+def decode(content: bytes | Image.Image, path: Path, wanted: Preprocessing) -> Levels:
+    """Turn the content of a file, or an image that Pillow has opened, into (C, H, W) levels from 0 to 255.
 
     Turned as the camera says (EXIF), transparent parts white, the first picture of an animation, 16 bits scaled to 8.
 
-    Args:
-        content: What is in the file.
-        path: For messages.
-        wanted: What to bring it to.
-
     Raises:
-        PrenError: If it is damaged, no image, or far too large.
+        PrenError: If it is damaged, no image, or far too large. The message names the path.
     """
-    _, height, width = wanted.sample_shape
+    channels, height, width = wanted.sample_shape
     try:
         if not content:
             raise ValueError("the file is empty")
         # Pillow refuses images that claim to be larger than any camera makes, though a file of a few bytes can.
-        with Image.open(io.BytesIO(content), formats=FORMATS) as file:
-            if file.format == "JPEG":
-                # Decoding at a half, a quarter or an eighth is quick, and leaves twice the pixels that are needed,
-                # whichever way the picture has to be turned.
-                file.draft(file.mode, (2 * max(height, width),) * 2)
-            return prepare(file, wanted)
+        image = Image.open(io.BytesIO(content), formats=FORMATS) if isinstance(content, bytes) else content
+        if isinstance(content, bytes) and image.format == "JPEG":
+            # Decoding at a half, a quarter or an eighth is quick, and leaves twice the pixels that are needed,
+            # whichever way the picture has to be turned.
+            image.draft(image.mode, (2 * max(height, width),) * 2)
+        return wanted(_opaque(_eight_bits(_upright(image))).convert(MODES[channels]))
     except UnidentifiedImageError as error:
-        raise unreadable(path, ValueError(f"cannot identify it as any of {', '.join(FORMATS)}")) from error
+        raise _unreadable(path, ValueError(f"cannot identify it as any of {', '.join(FORMATS)}")) from error
     # Damaged files make Pillow's decoders fail in many ways, none of them promised.
     except Exception as error:
-        raise unreadable(path, error) from error
+        raise _unreadable(path, error) from error
 
 
-def prepare(image: Image.Image, wanted: Preprocessing) -> Levels:
-    """Turn an image that Pillow has opened into (C, H, W) levels from 0 to 255, as `decode` does.
-
-    Raises:
-        Exception: Of any kind, if it is damaged.
-    """
-    return wanted(_opaque(_eight_bits(_upright(image))).convert(MODES[wanted.sample_shape[0]]))
-
-
-def unreadable(path: Path | str, error: Exception) -> PrenError:
-    """Say that a file is no image."""
+def _unreadable(path: Path, error: Exception) -> PrenError:
     reason = (str(error).splitlines() or [""])[0].replace(str(path), "the file") or type(error).__name__
     return PrenError(f"{path} cannot be read as an image ({reason}): mend it, or take it out of the folder.")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,10 +18,10 @@ from torch.utils.data import DataLoader, Dataset
 
 from pren.engine.processes import agreed, gather
 from pren.errors import PrenError
-from pren.vision.backbones import DEFAULT, check_takes, create_backbone, find_backbone, give_weights, preprocessing_of
+from pren.vision.backbones import DEFAULT, check_takes, create_backbone, find_backbone
 from pren.vision.cache import FeatureCache
 from pren.vision.decoding import without_warnings
-from pren.vision.images import ImageFiles
+from pren.vision.images import ImageFiles, Reading, stacked
 from pren.vision.preprocessing import Geometry, Preprocessing
 from pren.vision.weights import absolute_weights, weights_digest
 
@@ -34,13 +34,7 @@ OnProgress = Callable[[int, int, int], None]  # files done, of them extracted an
 
 
 class Extractor(BaseModel):
-    """A frozen backbone, as a user asks for it.
-
-    Attributes:
-        backbone: A name of timm's.
-        weights: None for trained ones, the path of a file, or "random".
-        geometry: See `Preprocessing`.
-    """
+    """A frozen backbone, as a user asks for it; see `load_weights` and `Preprocessing` for weights and geometry."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -59,13 +53,9 @@ class Extractor(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class FrozenBackbone:
-    """A backbone that is ready to extract features.
+    """A network (n, C, H, W) from 0 to 1 -> (n, width) that is ready to extract features.
 
-    Attributes:
-        network: (n, C, H, W) from 0 to 1 -> (n, D).
-        width: D.
-        preprocessing: What it wants to see.
-        facts: What makes its features what they are; the key of a cache, and recorded with every model.
+    Facts are what makes its features what they are: the key of a cache, and recorded with every model.
     """
 
     network: nn.Module
@@ -75,42 +65,43 @@ class FrozenBackbone:
 
     @classmethod
     def load(cls, extractor: Extractor) -> FrozenBackbone:
-        """Build it with its weights.
-
-        Raises:
-            PrenError: If there is no such backbone, or its weights cannot be had.
-        """
+        """Build it with its weights; a `PrenError` if it cannot be had."""
         name, weights = extractor.backbone, extractor.weights
-        if not find_backbone(name).trained:
+        backbone = find_backbone(name)
+        if not backbone.trained:
             raise PrenError(f"{name} has no trained weights to freeze: choose another backbone, such as {DEFAULT}.")
-        preprocessing = preprocessing_of(name, weights, extractor.geometry)
+        preprocessing = backbone.preprocessing(weights, extractor.geometry)
         network, width = create_backbone(name, preprocessing.sample_shape, seed=0)
-        give_weights(network, name, weights)
+        backbone.give_weights(network, weights)
         check_takes(network, name, preprocessing.sample_shape)
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs lack it
-        facts = {
-            "version": VERSION,
-            "backbone": name,
-            "weights": weights_digest(network),
-            "preprocessing": preprocessing.model_dump(mode="json"),
-        }
+        facts = {"version": VERSION, "backbone": name, "weights": weights_digest(network)}
+        facts["preprocessing"] = preprocessing.model_dump(mode="json")
         return cls(network.eval().requires_grad_(False), width, preprocessing, facts)
 
     @torch.inference_mode()
     def __call__(self, levels: Tensor, device: torch.device) -> NDArray[np.float32]:
-        """Features (n, D) of (n, C, H, W) levels from 0 to 255."""
-        images = levels.to(device).to(memory_format=torch.channels_last).float().div_(255)
-        features: NDArray[np.float32] = self.network(images).cpu().numpy()
+        """Features (n, D) of (n, C, H, W) levels from 0 to 255, a batch at a time."""
+        self.network.to(device)
+        features = np.empty((len(levels), self.width), dtype=np.float32)
+        for start in range(0, len(levels), size := batch_size(device)):
+            batch = levels[start : start + size].to(device).to(memory_format=torch.channels_last)
+            features[start : start + size] = self.network(batch.float().div(255)).cpu().numpy()
         return features
+
+
+def batch_size(device: torch.device) -> int:
+    """How many images go through a network at once."""
+    return BATCH_ON_CPU if device.type == "cpu" else BATCH
 
 
 @dataclass(frozen=True, eq=False)
 class Extracted:
-    """What became of some image files.
+    """What became of N image files.
 
     Attributes:
-        rows: (N,) of the cache, -1 for files that could not be read.
-        problems: The place and the trouble of each of those.
+        rows: (N,) of the cache, -1 for files that cannot be read.
+        problems: The place of each of those, and why.
         fresh: How many were extracted now, and not found in the cache.
     """
 
@@ -133,109 +124,70 @@ def extract(
     Of several processes each takes its share of the files first, and then sees what the others have left in the cache,
     which may be on a disk of their own.
 
-    Args:
-        files: Which images.
-        frozen: What turns them into features.
-        cache: Where those are kept.
-        fabric: Knows the device and the processes.
-        workers: Processes that read and decode; 0 for none beside this one.
-        strict: Whether a file that cannot be read is an error.
-        on_progress: Called after every batch.
+    Files are read and decoded by so many `workers`, 0 for this process itself. One that cannot be read is an error if
+    this is `strict`. Progress is told after every batch.
 
     Raises:
         PrenError: If the cache cannot be written, or, if `strict`, for the first bad file.
     """
-    frozen.network.to(fabric.device)
-    fresh = 0
+    images = files.prepared(frozen.preprocessing)
+    run = partial(_extract, images, frozen, cache, fabric.device, workers, strict, on_progress)
+    everything, fresh = np.arange(len(files)), 0
     if fabric.world_size > 1:
         with agreed(fabric):
-            share = np.array_split(np.arange(len(files)), fabric.world_size)[fabric.global_rank]
-            fresh = _extract(files, share, frozen, cache, fabric, workers, strict, on_progress).fresh
+            fresh = run(np.array_split(everything, fabric.world_size)[fabric.global_rank]).fresh
         fresh = int(gather(fabric, np.array([fresh])).sum())
     with agreed(fabric):
-        done = _extract(files, np.arange(len(files)), frozen, cache, fabric, workers, strict, on_progress)
+        done = run(everything)
     return replace(done, fresh=fresh + done.fresh)
 
 
 def _extract(
     files: ImageFiles,
-    places: NDArray[np.int64],
     frozen: FrozenBackbone,
     cache: FeatureCache,
-    fabric: Fabric,
+    device: torch.device,
     workers: int,
     strict: bool,
     on_progress: OnProgress | None,
+    places: NDArray[np.int64],
 ) -> Extracted:
     known = cache.rows()
-    keys: list[bytes | None] = []
-    problems: list[tuple[int, str]] = []
+    found: list[Reading] = []
     fresh = 0
-    size = BATCH_ON_CPU if fabric.device.type == "cpu" else BATCH
-    for batch in _batches(files.prepared(frozen.preprocessing), places, set(known), size, workers):
-        anew = [key for key in batch.decoded if key not in known]
-        if anew:
-            places_anew = [batch.decoded.index(key) for key in anew]  # not those that an earlier batch had
-            cache.append(anew, frozen(batch.levels[places_anew], fabric.device))
-            known |= dict.fromkeys(anew, -1)  # which row it is, the cache knows
-            fresh += len(anew)
-        if batch.problems and strict:
-            raise PrenError(batch.problems[0][1])
-        problems += batch.problems
-        keys += batch.keys
-        if on_progress is not None:
-            on_progress(len(keys), fresh, len(places))
-    rows = cache.rows() if fresh else known
-    if lost := sum(key is not None and key not in rows for key in keys):
-        raise PrenError(f"{lost} features are no longer in {cache.folder}: they were removed or damaged. Try again.")
-    return Extracted(np.array([-1 if key is None else rows[key] for key in keys], dtype=np.int64), problems, fresh)
-
-
-@dataclass
-class _Batch:
-    """Some files: the hash of each one's content, the pictures of those that are new, and what went wrong."""
-
-    keys: list[bytes | None]
-    decoded: list[bytes]
-    levels: Tensor
-    problems: list[tuple[int, str]]
-
-
-class _Files(Dataset[_Batch]):
-    """Files in batches, read and decoded by whichever process asks."""
-
-    def __init__(self, files: ImageFiles, places: NDArray[np.int64], known: set[bytes], size: int) -> None:
-        self._files = files
-        self._pieces = [places[start : start + size] for start in range(0, len(places), size)]
-        self._known = known
-
-    def __len__(self) -> int:
-        return len(self._pieces)
-
-    def __getitem__(self, number: int) -> _Batch:
-        pictures: dict[bytes, Tensor] = {}
-        problems: list[tuple[int, str]] = []
-        with without_warnings():
-            keys = [self._read(place, pictures, problems) for place in map(int, self._pieces[number])]
-        levels = list(pictures.values()) or [torch.empty(self._files.sample_shape, dtype=torch.uint8)]
-        return _Batch(keys, list(pictures), torch.stack(levels), problems)
-
-    def _read(self, place: int, pictures: dict[bytes, Tensor], problems: list[tuple[int, str]]) -> bytes | None:
-        """The hash of a file's content; what it shows is decoded if that is new."""
-        try:
-            content = self._files.content(place)
-            key = hashlib.sha256(content).digest()
-            if key not in self._known and key not in pictures:
-                pictures[key] = torch.from_numpy(np.ascontiguousarray(self._files.levels(place, content)))
-        except PrenError as error:
-            problems.append((place, str(error)))
-            return None
-        return key
-
-
-def _batches(
-    files: ImageFiles, places: NDArray[np.int64], known: set[bytes], size: int, workers: int
-) -> Iterator[_Batch]:
     # A generator of its own: workers are seeded from it, though they need no chance, and not from torch's global one.
-    chance = torch.Generator().manual_seed(0)
-    yield from DataLoader(_Files(files, places, known, size), batch_size=None, num_workers=workers, generator=chance)
+    chance, read = torch.Generator().manual_seed(0), partial(_read_batch, files, set(known))
+    for readings, decoded, levels in DataLoader(
+        cast(Dataset[int], places), batch_size(device), num_workers=workers, collate_fn=read, generator=chance
+    ):
+        anew = [place for place, key in enumerate(decoded) if key not in known]  # another worker may have had it
+        if anew:
+            keys = [decoded[place] for place in anew]
+            cache.append(keys, frozen(levels[anew], device))
+            known |= dict.fromkeys(keys, -1)  # which row it is, the cache knows
+            fresh += len(anew)
+        found += readings
+        if strict and (errors := [reading.error for reading in readings if reading.error]):
+            raise PrenError(errors[0])
+        if on_progress is not None:
+            on_progress(len(found), fresh, len(places))
+    rows = {**(cache.rows() if fresh else known), b"": -1}
+    if lost := sum(reading.key not in rows for reading in found):
+        raise PrenError(f"{lost} features are no longer in {cache.folder}: they were removed or damaged. Try again.")
+    problems = [(place, reading.error) for place, reading in enumerate(found) if reading.error]
+    return Extracted(np.array([rows[reading.key] for reading in found], dtype=np.int64), problems, fresh)
+
+
+_Batch = tuple[list[Reading], list[bytes], Tensor]  # files, the keys of new ones, and their levels (n, C, H, W)
+
+
+def _read_batch(files: ImageFiles, known: set[bytes], places: list[int]) -> _Batch:
+    """Read some files, in whichever process, and decode those that are not known."""
+    readings = []
+    with without_warnings():
+        for place in places:
+            readings.append(files.read(place, known))
+            known.add(readings[-1].key)  # of copies, the first is enough
+    keys = [reading.key for reading in readings if reading.levels is not None]
+    levels = stacked(readings, files.sample_shape)  # as one tensor they reach another process soonest
+    return [reading._replace(levels=None) for reading in readings], keys, levels

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,11 +18,20 @@ from torch import Tensor
 from pren.errors import PrenError
 from pren.inputs import Inputs
 from pren.vision.decoding import decode, read_image_file, without_warnings
+from pren.vision.folders import EXTENSIONS, list_images
 from pren.vision.preprocessing import MODES, Levels, Preprocessing, plain
 
-EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".gif")
 USUAL = plain((3, 224, 224))  # until a backbone says what it wants
 THREADS = min(8, os.cpu_count() or 1)  # Pillow decodes without Python's lock
+Item = str | bytes | Image.Image
+
+
+class Reading(NamedTuple):
+    """An image file: the hash of its content, (C, H, W) levels from 0 to 255 unless it is known, or what is wrong."""
+
+    key: bytes
+    levels: Levels | None
+    error: str = ""
 
 
 class ImageFiles(Inputs):
@@ -32,27 +41,30 @@ class ImageFiles(Inputs):
 
     Args:
         folder: Where the files are.
-        names: The path of each file in that folder.
+        items: The path of each file in that folder. What is in memory can stand there too: the bytes of a file, or an
+            image that Pillow has opened.
         preprocessing: What to bring them to. A backbone that wants something else asks for it with `prepared`.
     """
 
-    def __init__(self, folder: str | Path, names: Sequence[str], preprocessing: Preprocessing = USUAL) -> None:
+    photographs = True
+
+    def __init__(self, folder: str | Path, items: Sequence[Item], preprocessing: Preprocessing = USUAL) -> None:
         self._folder = Path(folder)
-        self._names = list(names)
+        self._items = list(items)
         self._preprocessing = preprocessing
 
     def prepared(self, preprocessing: Preprocessing) -> ImageFiles:
         """The same files as another backbone wants them."""
-        return ImageFiles(self._folder, self._names, preprocessing)
+        return ImageFiles(self._folder, self._items, preprocessing)
 
     def select(self, places: NDArray[np.int64]) -> ImageFiles:
         """Some of the files."""
-        return ImageFiles(self._folder, [self._names[place] for place in places], self._preprocessing)
+        return ImageFiles(self._folder, [self._items[place] for place in places], self._preprocessing)
 
     @property
-    def photographs(self) -> bool:
-        """Yes."""
-        return True
+    def on_disk(self) -> bool:
+        """Whether all of them are files, and none is in memory."""
+        return all(isinstance(item, str) for item in self._items)
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
@@ -60,107 +72,108 @@ class ImageFiles(Inputs):
         return self._preprocessing.sample_shape
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._items)
 
     def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
         """Return (n, C, H, W) float32 from 0 to 1."""
-        levels = np.empty((len(indices), *self.sample_shape), dtype=np.uint8)
+        levels, errors = self.decoded(indices)
+        for error in filter(None, errors):
+            raise PrenError(error)
+        return levels.float().div_(255)
+
+    def decoded(self, places: Iterable[int]) -> tuple[Tensor, list[str]]:
+        """Decode some of them, in several threads.
+
+        Returns:
+            (n, C, H, W) levels from 0 to 255 of those that can be read, and for each place why not: "" if it can.
+        """
         with without_warnings(), ThreadPoolExecutor(THREADS) as threads:
-            for place, image in enumerate(threads.map(self.levels, indices)):
-                levels[place] = image
-        return torch.from_numpy(levels).float().div_(255)
+            readings = list(threads.map(self.read, places))
+        return stacked(readings, self.sample_shape), [reading.error for reading in readings]
+
+    def read(self, place: int, known: Container[bytes] | None = None) -> Reading:
+        """Read and decode a file. With `known`, its content is hashed, and not decoded if it is among those."""
+        item, path, key = self._items[place], self._path(place), b""
+        try:
+            content = read_image_file(path) if isinstance(item, str) else item
+            if known is not None and isinstance(content, bytes):
+                key = hashlib.sha256(content).digest()
+                if key in known:
+                    return Reading(key, None)
+            return Reading(key, decode(content, path, self._preprocessing))
+        except PrenError as error:
+            return Reading(b"", None, str(error))
 
     def _path(self, place: int) -> Path:
-        """Where a file is."""
-        return self._folder / self._names[place]
-
-    def content(self, place: int) -> bytes:
-        """What is in a file."""
-        return read_image_file(self._path(place))
-
-    def levels(self, place: int, content: bytes | None = None) -> Levels:
-        """One image as (C, H, W) levels from 0 to 255.
-
-        Raises:
-            PrenError: If it cannot be decoded.
-        """
-        content = self.content(place) if content is None else content
-        return decode(content, self._path(place), self._preprocessing)
+        """Where a file is, or what to call it."""
+        item = self._items[place]
+        return self._folder / item if isinstance(item, str) else Path(f"Picture {place}")
 
     def digest(self) -> bytes:
         """A hash of the files' content, in their order, and what they are brought to; not of their names."""
         content = hashlib.sha256(f"{self._preprocessing.model_dump_json()}{len(self)}".encode())
         for place in range(len(self)):
-            content.update(hashlib.sha256(self.content(place)).digest())
+            content.update(hashlib.sha256(read_image_file(self._path(place))).digest())
         return content.digest()
 
 
 class ImageFolder(ImageFiles):
-    """All image files of a folder and its subfolders, sorted by path.
+    """All image files of a folder and its subfolders, sorted by path; a `PrenError` if there are none.
 
-    Args:
-        folder: Where the images are. A link that leads out of it is refused: it could name any file there is.
-        preprocessing: What to bring them to.
-
-    Raises:
-        PrenError: If there are no images.
+    A link that leads out of the folder is refused: it could name any file there is.
     """
 
     def __init__(self, folder: str | Path, preprocessing: Preprocessing = USUAL) -> None:
-        super().__init__(folder, list_images(folder), preprocessing)
-        if not len(self):
-            raise PrenError(
-                f"There are no images in {self._folder}: it needs files that end in {', '.join(EXTENSIONS)}."
-            )
+        self.names = list_images(folder)
+        super().__init__(folder, self.names, preprocessing)
+        if not self.names:
+            raise PrenError(f"There are no images in {folder}: it needs files that end in {', '.join(EXTENSIONS)}.")
 
-    @property
-    def names(self) -> list[str]:
-        """The path of each image, relative to the folder."""
-        return list(self._names)
+
+def open_pictures(images: Any) -> tuple[list[str], ImageFiles] | None:
+    """Take pictures as people hand them in, one or several: files, folders, encoded bytes, images of Pillow's.
+
+    Returns:
+        What to call each (its path, or its place if it is in memory), and what they are; None if these are no pictures.
+
+    Raises:
+        PrenError: If there is no such file, or a folder has no images.
+    """
+    kinds = (str, os.PathLike, bytes, bytearray, Image.Image)
+    alone = isinstance(images, kinds)
+    if not alone and not (isinstance(images, Sequence) and all(isinstance(image, kinds) for image in images)):
+        return None
+    found: list[tuple[str, Item]] = []
+    for image in [images] if alone else images:
+        if isinstance(image, bytes | bytearray | Image.Image):
+            found.append((str(len(found)), bytes(image) if isinstance(image, bytearray) else image))
+        elif Path(image).is_dir():
+            names = ImageFolder(image).names
+            found += [(name if alone else str(Path(image, name)), str(Path(image, name))) for name in names]
+        elif os.path.lexists(image):
+            found.append((str(image), str(image)))
+        else:
+            raise PrenError(f"There is no file or folder {image}: check the path.")
+    # A name on disk can be any bytes, but tables are UTF-8.
+    names = [name.encode("utf-8", "backslashreplace").decode() for name, _ in found]
+    return names, ImageFiles("", [item for _, item in found])
 
 
 def image_files(inputs: Inputs) -> ImageFiles:
-    """Inputs as the image files that they are.
-
-    Raises:
-        PrenError: If they are something else.
-    """
+    """Inputs as the image files that they are; a `PrenError` if they are something else."""
     if not isinstance(inputs, ImageFiles):
         raise PrenError("A backbone turns photographs into features, but these data are no image files: leave it out.")
     return inputs
 
 
-def list_images(folder: str | Path) -> list[str]:
-    """The paths of the image files of a folder and its subfolders, relative to it and sorted.
-
-    Raises:
-        PrenError: If there is no such folder, or something in it pretends to be an image.
-    """
-    if not Path(folder).is_dir():
-        raise PrenError(f"There is no folder {folder}: check the path.")
-    names = []
-    for path, is_image, fault in walk_images(Path(folder), Path(folder)):
-        if fault is not None:
-            raise PrenError(f"{path} {fault}")
-        if is_image:
-            names.append(path.relative_to(folder).as_posix())
-    return sorted(names)
+def stacked(readings: Iterable[Reading], shape: tuple[int, ...]) -> Tensor:
+    """(n, *shape) levels of those that have any."""
+    levels = [reading.levels for reading in readings if reading.levels is not None]
+    return torch.from_numpy(np.array(levels, dtype=np.uint8).reshape(-1, *shape))
 
 
 def save_images(inputs: Inputs, indices: NDArray[np.int64], folder: str | Path) -> list[Path]:
-    """Write some inputs as image-0000.png, image-0001.png, ... in the order of `indices`.
-
-    Args:
-        inputs: Images (1 or 3, H, W) from 0 to 1; what is outside is cut off.
-        indices: (n,) which of them.
-        folder: Where to; made if it is not there.
-
-    Returns:
-        The paths of the files.
-
-    Raises:
-        PrenError: If the inputs are no such images, or the folder cannot be written to.
-    """
+    """Write some inputs, (1 or 3, H, W) from 0 to 1, as image-0000.png, ... in the order of `indices`."""
     shape = inputs.sample_shape
     if len(shape) != 3 or shape[0] not in MODES:
         raise PrenError(f"Only inputs of shape (1 or 3, H, W) can be written as image files, not {shape}.")
@@ -173,53 +186,3 @@ def save_images(inputs: Inputs, indices: NDArray[np.int64], folder: str | Path) 
     except OSError as error:
         raise PrenError(f"Images cannot be written to {folder} ({error}): choose another folder.") from error
     return paths
-
-
-class Entry(NamedTuple):
-    """What stands in a folder.
-
-    Attributes:
-        path: Where it is.
-        is_image: Whether its name is that of an image; a folder may be called x.jpg too.
-        fault: Why it cannot be read, to be said after its path; None if it can.
-    """
-
-    path: Path
-    is_image: bool
-    fault: str | None = None
-
-
-def walk_images(folder: Path, within: Path) -> Iterator[Entry]:
-    """All files in a folder and its subfolders, links to folders (which are not followed), and what is unreadable.
-
-    Args:
-        folder: Where to look.
-        within: The folder that no link may lead out of.
-    """
-    closed: list[OSError] = []
-    inside = within.resolve()
-    for parent, folders, files in os.walk(folder, onerror=closed.append):  # follows no link, so it comes to an end
-        for path in (Path(parent, name) for name in folders + files):
-            try:
-                entry = _entry(path, inside, within)
-            except OSError as error:
-                entry = Entry(path, False, f"cannot be read: {error.strerror or error}.")
-            if entry is not None:
-                yield entry
-    for reason in closed:
-        yield Entry(Path(reason.filename), False, f"cannot be read: {reason.strerror or reason}.")
-
-
-def _entry(path: Path, inside: Path, within: Path) -> Entry | None:
-    """What stands at a path; None for an ordinary folder."""
-    is_link, is_folder = path.is_symlink(), path.is_dir()
-    if is_folder and not is_link:
-        return None
-    is_image = path.suffix.lower() in EXTENSIONS and not is_folder
-    fault = None
-    if is_image and not path.is_file():
-        what = "a dead link" if is_link else "a pipe or a device"  # which would be read for ever
-        fault = f"is {what}, not an image: take it out of the folder."
-    elif is_link and (is_image or is_folder) and not path.resolve().is_relative_to(inside):
-        fault = f"is a link that leads out of {within}: copy what it stands for, or remove it."
-    return Entry(path, is_image, fault)

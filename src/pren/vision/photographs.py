@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +14,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pren.engine.processes import agreed, single_process
 from pren.errors import PrenError
 from pren.problem import Answers, Problem
-from pren.vision.cache import CachedFeatures, FeatureCache, cache_folder
-from pren.vision.decoding import without_warnings
-from pren.vision.extraction import WORKERS, Extracted, Extractor, FrozenBackbone, OnProgress, extract
-from pren.vision.images import THREADS, ImageFiles, image_files
+from pren.vision.cache import FeatureCache
+from pren.vision.extraction import BATCH, WORKERS, Extractor, FrozenBackbone, OnProgress, extract
+from pren.vision.images import ImageFiles, image_files
 
 log = logging.getLogger(__name__)
 
@@ -28,12 +25,7 @@ Trouble = list[tuple[int, str]]  # the place of a file, and what is wrong with i
 
 
 class ExtractorRecord(BaseModel):
-    """What a model that was trained on features has to know to be given images.
-
-    Attributes:
-        asked: The backbone, as the user asked for it.
-        facts: What that was; see `FrozenBackbone`.
-    """
+    """What a model of features has to know to be given images: what the user asked for, and what that was."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -54,9 +46,9 @@ def leave_out_unreadable(problem: Problem, answers: Answers | None) -> tuple[Pro
 
 def unreadable_files(files: ImageFiles) -> Trouble:
     """The files that cannot be decoded."""
-    with without_warnings(), ThreadPoolExecutor(THREADS) as threads:
-        reasons = threads.map(partial(_trouble, files), range(len(files)))
-        return [(place, reason) for place, reason in enumerate(reasons) if reason]
+    batches = (range(start, min(start + BATCH, len(files))) for start in range(0, len(files), BATCH))
+    reasons = (reason for places in batches for reason in files.decoded(places)[1])
+    return [(place, reason) for place, reason in enumerate(reasons) if reason]
 
 
 def freeze(
@@ -73,7 +65,7 @@ def freeze(
 
     Args:
         problem: With image files as inputs.
-        answers: Its answers: those of files that cannot be read are left out with them.
+        answers: Its answers, without those of files that cannot be read in what is returned.
         extractor: The backbone; a name means its trained weights.
         cache: The folder of the cache; see `cache_folder`.
         fabric: Where to compute, launched; None for one process on the best device there is.
@@ -88,25 +80,18 @@ def freeze(
     extractor = Extractor(backbone=extractor) if isinstance(extractor, str) else extractor
     with agreed(fabric):  # another machine may lack the weights, or have no room
         frozen = FrozenBackbone.load(extractor)
-        store = FeatureCache(cache_folder(cache), frozen.facts, frozen.width)
+        store = FeatureCache(cache, frozen.facts, frozen.width)
     found = [extract(files, frozen, store, fabric, workers, on_progress=on_progress) for files in parts]
-    features = [_features(store, extracted) for extracted in found]
-    record = ExtractorRecord(asked=extractor.with_absolute_paths(), facts=frozen.facts)
-    problem, answers = _without(problem, answers, *(extracted.problems for extracted in found))
-    train_features, pool_features = features
-    made = record.model_dump(mode="json")
-    return replace(problem, train=train_features, pool=pool_features, backbone=None, extractor=made), answers
+    train, pool = (store.inputs(part.rows[part.rows >= 0]) for part in found)
+    problem, answers = _without(problem, answers, *(part.problems for part in found))
+    record = ExtractorRecord(asked=extractor.with_absolute_paths(), facts=frozen.facts).model_dump(mode="json")
+    return replace(problem, train=train, pool=pool, backbone=None, extractor=record), answers
 
 
 def recorded_backbone(record: dict[str, Any], weights: str | None = None) -> FrozenBackbone:
-    """The backbone that made the features a model was trained on.
+    """The backbone that made the features a model was trained on; a `PrenError` if it is not the same any more.
 
-    Args:
-        record: The model's `extractor_`.
-        weights: The file with its weights, if it is not where it was.
-
-    Raises:
-        PrenError: If it cannot be had, or is not the same any more.
+    `record` is the model's `extractor_`; `weights` the file with its weights, if it is not where it was.
     """
     try:
         known = ExtractorRecord.model_validate(record)
@@ -127,10 +112,6 @@ def check_same_facts(facts: dict[str, Any], known: dict[str, Any]) -> None:
         )
 
 
-def _features(store: FeatureCache, extracted: Extracted) -> CachedFeatures:
-    return store.inputs(extracted.rows[extracted.rows >= 0])
-
-
 def _without(
     problem: Problem, answers: Answers | None, in_train: Trouble, in_pool: Trouble
 ) -> tuple[Problem, Answers | None]:
@@ -139,13 +120,8 @@ def _without(
         return problem, answers
     train, pool = problem.train, problem.pool
     reasons = [reason for _, reason in in_train + in_pool]
-    log.warning(
-        "%d of %d image files cannot be read and are left out: %s%s",
-        len(reasons),
-        len(train) + len(pool),
-        " ".join(reasons[:SHOWN]),
-        " ..." if len(reasons) > SHOWN else "",
-    )
+    some = " ".join(reasons[:SHOWN]) + (" ..." if len(reasons) > SHOWN else "")
+    log.warning("%d of %d image files cannot be read and are left out: %s", len(reasons), len(train) + len(pool), some)
     bad_train, bad_pool = (np.array([place for place, _ in bad], dtype=np.int64) for bad in (in_train, in_pool))
     if len(bad_train) == len(train):
         raise PrenError(f"None of the labelled images can be read: {reasons[0]}")
@@ -161,11 +137,3 @@ def _without(
         pool=pool.select(np.delete(np.arange(len(pool)), bad_pool)),
     )
     return problem, None if answers is None else answers.without(in_pool)
-
-
-def _trouble(files: ImageFiles, place: int) -> str | None:
-    try:
-        files.levels(place)
-    except PrenError as error:
-        return str(error)
-    return None

@@ -28,11 +28,7 @@ with torch.autocast("cpu", torch.bfloat16):
 
 
 def check_bfloat16() -> None:
-    """Try bfloat16 on this CPU, once per process.
-
-    Raises:
-        PrenError: If it does not work, with what does.
-    """
+    """Try bfloat16 on this CPU, once per process; a `PrenError` if it does not work."""
     if not _works():
         other = f", or set {LOWER} before you start pren" if _works(LOWER) else ""
         raise PrenError(f"bfloat16 does not work on this CPU: take precision=float32{other}.")

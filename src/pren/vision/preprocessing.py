@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,6 @@ from pren.errors import PrenError
 from pren.vision.torchvision_operators import import_timm
 
 MODES = {1: "L", 3: "RGB"}
-FILTERS = {
-    "nearest": Image.Resampling.NEAREST,
-    "bilinear": Image.Resampling.BILINEAR,
-    "bicubic": Image.Resampling.BICUBIC,
-    "lanczos": Image.Resampling.LANCZOS,
-}
 Geometry = Literal["whole", "timm"]
 Levels = NDArray[np.uint8]
 
@@ -56,17 +50,13 @@ class Preprocessing(BaseModel):
         if self.geometry == "timm":
             return np.asarray(_timm_geometry(self)(image))
         if image.size != (width, height):
-            image = image.resize((width, height), FILTERS[self.interpolation])
+            image = image.resize((width, height), Image.Resampling[self.interpolation.upper()])
         levels: Levels = np.asarray(image).reshape(height, width, channels).transpose(2, 0, 1)
         return levels
 
 
 def plain(sample_shape: tuple[int, ...]) -> Preprocessing:
-    """Bring images to a shape and do nothing else.
-
-    Raises:
-        PrenError: If images cannot have that shape.
-    """
+    """Bring images to a shape and do nothing else; a `PrenError` if they cannot have it."""
     try:
         return Preprocessing.model_validate({"sample_shape": sample_shape})
     except ValidationError as error:
@@ -76,7 +66,7 @@ def plain(sample_shape: tuple[int, ...]) -> Preprocessing:
 @cache
 def _timm_geometry(wanted: Preprocessing) -> Callable[[Image.Image], Tensor | Levels]:
     """timm's own way from an image to levels; normalisation is the backbone's."""
-    transform: Callable[[Image.Image], Tensor | Levels] = import_timm().data.create_transform(
+    transform = import_timm().data.create_transform(
         wanted.sample_shape,
         interpolation=wanted.interpolation,
         crop_pct=wanted.crop_pct,
@@ -85,4 +75,4 @@ def _timm_geometry(wanted: Preprocessing) -> Callable[[Image.Image], Tensor | Le
         std=wanted.std or (0.5,),
         use_prefetcher=True,
     )
-    return transform
+    return cast(Callable[[Image.Image], Tensor | Levels], transform)

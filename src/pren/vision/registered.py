@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from torch import nn
 
@@ -16,66 +16,42 @@ Build = Callable[[int], nn.Module]
 Load = Callable[[nn.Module], None]
 
 
-class Backbone(ABC):
-    """What a name stands for.
+@dataclass(frozen=True, eq=False)
+class RegisteredBackbone:
+    """What `register_backbone` was told. Precision and statistics are the network's own affair."""
 
-    Attributes:
-        summary: One line for people.
-        trained: Whether it has trained weights. One without makes no sense if it is frozen.
-    """
-
+    name: str
+    build: Build
+    wanted: Preprocessing
     summary: str
-    trained: bool
+    load: Load | None = None
 
-    @abstractmethod
+    @property
+    def trained(self) -> bool:
+        """Whether it has trained weights. One without makes no sense if it is frozen."""
+        return self.load is not None
+
     def create(self, channels: int, precision: Precision, train_statistics: bool) -> nn.Module:
-        """Build the network with random weights: (N, C, H, W) from 0 to 1 -> (N, its ``num_features``)."""
+        """The network with random weights."""
+        return self.build(channels)
 
-    @abstractmethod
-    def preprocessing(self, weights: str | None, geometry: Geometry) -> Preprocessing:
+    def preprocessing(self, weights: str | None = None, geometry: Geometry = "whole") -> Preprocessing:
         """What image files are brought to for it."""
+        return self.wanted.model_copy(update={"geometry": geometry})
 
-    @abstractmethod
-    def give_weights(self, network: nn.Module, weights: str | None) -> None:
-        """Give a network that `create` built the weights that it starts from."""
-
-
-BACKBONES: Registry[Backbone] = Registry("backbone")
-
-
-class Registered(Backbone):
-    """A backbone from `register_backbone`. Precision and statistics are its own affair."""
-
-    def __init__(self, name: str, build: Build, preprocessing: Preprocessing, summary: str, load: Load | None) -> None:
-        self.name = name
-        self.summary = summary
-        self.trained = load is not None
-        self._build = build
-        self._preprocessing = preprocessing
-        self._load = load
-
-    def create(self, channels: int, precision: Precision, train_statistics: bool) -> nn.Module:
-        """Call the factory."""
-        return self._build(channels)
-
-    def preprocessing(self, weights: str | None, geometry: Geometry) -> Preprocessing:
-        """As registered, with the geometry that is asked for."""
-        return self._preprocessing.model_copy(update={"geometry": geometry})
-
-    def give_weights(self, network: nn.Module, weights: str | None) -> None:
-        """Its own trained weights, if it has any."""
+    def give_weights(self, network: nn.Module, weights: str | None = None) -> None:
+        """Give a network that `create` built its trained weights, if there are any."""
         if weights is not None:
             raise PrenError(f"Backbone {self.name} takes no weights: leave them out.")
-        if self._load is not None:
-            self._load(network)
+        if self.load is not None:
+            self.load(network)
+
+
+BACKBONES: Registry[RegisteredBackbone] = Registry("backbone")
 
 
 def register_backbone(
-    name: str,
-    build: Build,
-    preprocessing: Preprocessing,
-    summary: str,
-    load: Load | None = None,
+    name: str, build: Build, preprocessing: Preprocessing, summary: str, load: Load | None = None
 ) -> None:
     """Add a backbone. It can be used by its name then, wherever timm's can.
 
@@ -91,4 +67,4 @@ def register_backbone(
     Raises:
         PrenError: If the name is taken.
     """
-    BACKBONES.add(name, Registered(name, build, preprocessing, summary, load))
+    BACKBONES.add(name, RegisteredBackbone(name, build, preprocessing, summary, load))

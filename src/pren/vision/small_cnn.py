@@ -16,9 +16,6 @@ class SmallCNN(nn.Module):
     GroupNorm, not BatchNorm: an image's features do not depend on the rest of its batch, so several processes compute
     what one would. The last pooling keeps the left and the right of the image apart, because what stands where can be
     what tells two classes from each other (12 and 21).
-
-    Attributes:
-        num_features: The length of a feature vector.
     """
 
     def __init__(self, channels: int) -> None:
@@ -47,9 +44,5 @@ def _convolution(before: int, after: int) -> list[nn.Module]:
     ]
 
 
-register_backbone(
-    SMALL_CNN,
-    SmallCNN,
-    Preprocessing(sample_shape=(3, 64, 64)),
-    "three convolutions for small images, trained from scratch",
-)
+SUMMARY = "three convolutions for small images, trained from scratch"
+register_backbone(SMALL_CNN, SmallCNN, Preprocessing(sample_shape=(3, 64, 64)), SUMMARY)

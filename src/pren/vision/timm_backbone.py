@@ -10,20 +10,12 @@ from torch import Tensor, nn
 from pren.errors import PrenError
 from pren.vision.precision import Precision, check_bfloat16
 from pren.vision.preprocessing import Geometry, Preprocessing
-from pren.vision.registered import Backbone
 from pren.vision.torchvision_operators import import_timm
-from pren.vision.weights import PACKAGES, load_weights, source_of
+from pren.vision.weights import load_weights, package_of
 
 
-class TimmModel(Backbone):
-    """A model of timm's.
-
-    Args:
-        name: One that timm knows; what follows a dot says which of its trained weights.
-
-    Raises:
-        PrenError: If it has no such weights.
-    """
+class TimmModel:
+    """A model of timm's: what follows a dot in its name says which of its trained weights, if it has them."""
 
     trained = True
 
@@ -36,41 +28,36 @@ class TimmModel(Backbone):
             tags = ", ".join(timm.list_models(f"{base}.*", pretrained=True)) or base
             raise PrenError(f"Backbone {base} has no weights {name!r}: choose one of {tags}.") from error
         _, height, width = self._config.input_size
-        source = "installed with pren[offline]" if source_of(name, None) == "package" else "weights from the hub"
+        source = "installed with pren[offline]" if package_of(name) else "weights from the hub"
         self.summary = f"{height} x {width} pixels, {source}"
         self.name = name
 
     def create(self, channels: int, precision: Precision, train_statistics: bool) -> nn.Module:
         """See `TimmBackbone`."""
-        mean, std = self._config.mean, self._config.std
-        if channels != len(mean):
-            raise PrenError(f"Backbone {self.name!r} takes images of {len(mean)} channels, not {channels}.")
+        own = self._config.input_size[0]
+        if channels != own:
+            raise PrenError(f"Backbone {self.name!r} takes images of {own} channels, not {channels}.")
         model = import_timm().create_model(self.name, pretrained=False, num_classes=0)
-        return TimmBackbone(model, mean, std, precision, train_statistics)
+        return TimmBackbone(model, self.preprocessing("random"), precision, train_statistics)
 
-    def preprocessing(self, weights: str | None, geometry: Geometry) -> Preprocessing:
-        """As timm says, and with the normalisation that its weights want."""
-        config = self._config
-        mean, std = config.mean, config.std
-        if source_of(self.name, weights) == "package":
-            mean, std = (PACKAGES[self.name].mean,) * len(mean), (PACKAGES[self.name].std,) * len(std)
+    def preprocessing(self, weights: str | None = None, geometry: Geometry = "whole") -> Preprocessing:
+        """What image files are brought to: as timm says, and with the normalisation that its weights want."""
+        config, package = self._config, package_of(self.name, weights)
         return Preprocessing(
             sample_shape=config.input_size,
             interpolation=config.interpolation,
             geometry=geometry,
             crop_pct=config.crop_pct,
             crop_mode=config.crop_mode,
-            mean=mean,
-            std=std,
+            mean=package.mean if package else config.mean,
+            std=package.std if package else config.std,
         )
 
-    def give_weights(self, network: nn.Module, weights: str | None) -> None:
-        """Give it weights and their normalisation."""
+    def give_weights(self, network: nn.Module, weights: str | None = None) -> None:
+        """Give a network that `create` built weights (see `load_weights`) and their normalisation."""
         network = cast(TimmBackbone, network)
         load_weights(network.model, self.name, weights)
-        wanted = self.preprocessing(weights, "whole")
-        network.mean.copy_(torch.tensor(wanted.mean).reshape(-1, 1, 1))
-        network.std.copy_(torch.tensor(wanted.std).reshape(-1, 1, 1))
+        network.normalise_as(self.preprocessing(weights))
 
 
 class TimmBackbone(nn.Module):
@@ -78,35 +65,28 @@ class TimmBackbone(nn.Module):
 
     Args:
         model: Built with ``num_classes=0``.
-        mean: Of each channel.
-        std: Of each channel.
+        wanted: Says how images are normalised.
         precision: What convolutions compute in; weights, and the features, are float32 in any case.
         train_statistics: Whether BatchNorm goes by each batch while training, and learns from it. If not, it keeps the
             statistics it came with: an image's features do not depend on its batch then, so that several processes, or
             a batch in pieces, compute what one would.
-
-    Attributes:
-        num_features: The length of a feature vector.
     """
 
     mean: Tensor
     std: Tensor
 
-    def __init__(
-        self,
-        model: nn.Module,
-        mean: tuple[float, ...],
-        std: tuple[float, ...],
-        precision: Precision = "float32",
-        train_statistics: bool = True,
-    ) -> None:
+    def __init__(self, model: nn.Module, wanted: Preprocessing, precision: Precision, train_statistics: bool) -> None:
         super().__init__()
         self.model = model
         self.precision = precision
         self.train_statistics = train_statistics
         self.num_features = int(cast(int, getattr(model, "head_hidden_size", None) or model.num_features))
-        self.register_buffer("mean", torch.tensor(mean).reshape(-1, 1, 1))
-        self.register_buffer("std", torch.tensor(std).reshape(-1, 1, 1))
+        self.normalise_as(wanted)
+
+    def normalise_as(self, wanted: Preprocessing) -> None:
+        """Take the mean and the standard deviation of each channel."""
+        self.register_buffer("mean", torch.tensor(wanted.mean).reshape(-1, 1, 1))
+        self.register_buffer("std", torch.tensor(wanted.std).reshape(-1, 1, 1))
 
     def forward(self, images: Tensor) -> Tensor:
         """Turn (N, C, H, W) from 0 to 1 into (N, num_features)."""

