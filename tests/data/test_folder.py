@@ -545,7 +545,7 @@ class TestAnswers:
 
     @pytest.mark.parametrize("header", ["class,file", "file;class", "file,class,sure", "zebra-1.png,zebra"])
     def test_the_header(self, folder, header):
-        (folder / "answers.csv").write_text(f"{header}\n")
+        (folder / "answers.csv").write_text(f'{header}\n"no\n')  # of what follows nothing is said
         assert the_one(folder) == ("error", "answers.csv", 1, "the first line must be file,class.")
 
     def test_seen_classes_are_a_warning(self, folder):
