@@ -100,9 +100,7 @@ def _answers(answers: NDArray[Any], problem: Problem) -> Answers:
     """Turn (N_pool,) row numbers or class names into answers."""
     if answers.shape != (len(problem.pool),):
         count = len(problem.pool)
-        raise PrenError(
-            f"answers have shape {answers.shape}, but the pool holds {count} inputs: -1 or '' is for unknown."
-        )
+        raise PrenError(f"answers have shape {answers.shape}, but the pool holds {count} inputs: unknown is -1 or ''.")
     names = problem.classes.names
     unknown, valid = ("", names[0]) if answers.dtype.kind == "U" else (UNKNOWN, 0)
     nobody_knows: NDArray[np.bool_] = answers == unknown

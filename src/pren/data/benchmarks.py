@@ -50,6 +50,5 @@ def find_benchmark(root: Path, name: str, split: str) -> Place:
                 images=tuple(root / place for place in places),
                 images_published=images_published,
             )
-    raise PrenError(
-        f"{root} holds neither xlsa17/data/{folder} nor data/{folder}: give the folder that holds xlsa17. {PUBLISHED}"
-    )
+    hint = f"give the folder that holds xlsa17. {PUBLISHED}"
+    raise PrenError(f"{root} holds neither xlsa17/data/{folder} nor data/{folder}: {hint}")

@@ -35,9 +35,7 @@ def class_folds(problem: Problem) -> list[tuple[Problem, Answers]]:
     seen = np.flatnonzero(problem.classes.seen)
     count = min(FOLDS, len(seen) // FEWEST)
     if count < 2:
-        raise PrenError(
-            f"{len(seen)} seen classes are too few to hold some out for validation: at least {2 * FEWEST} are needed."
-        )
+        raise PrenError(f"{len(seen)} seen classes are too few to hold some out: at least {2 * FEWEST} are needed.")
     by_name = seen[np.argsort(np.array(problem.classes.names)[seen], kind="stable")]
     drawn = stream(DATA_SEED, "class folds").permutation(by_name)
     return [_fold(problem, part, number) for number, part in enumerate(np.array_split(drawn, count), start=1)]

@@ -96,10 +96,8 @@ class Splits(NamedTuple):
         result = Lists(labels, lists["trainval_loc"], lists["test_unseen_loc"], lists.get("test_seen_loc"))
         both = np.intersect1d(result.seen(), result.unseen())
         if both.size:
-            raise PrenError(
-                f"Class {self.names[both[0]]!r} is in trainval_loc and in test_unseen_loc ({both.size} such classes): "
-                "the split is damaged, or the features belong to other images or are in another order."
-            )
+            clash = f"Class {self.names[both[0]]!r} is in trainval_loc and in test_unseen_loc ({both.size} such)"
+            raise PrenError(f"{clash}: the split is damaged, or the images are others or in another order.")
         if result.test_seen is not None:
             strangers = np.setdiff1d(labels[result.test_seen], result.seen())
             if strangers.size:
@@ -182,10 +180,8 @@ def _check_order(path: Path, images: list[str], count: int, place: Place) -> Non
     if images != expected:
         pairs = enumerate(zip(images, expected, strict=False))
         first = next((image for image, (ours, theirs) in pairs if ours != theirs), min(count, len(expected)))
-        raise PrenError(
-            f"{path}: its images are not in the order of {ORDER_FILE} (image {first + 1} is the first that differs): "
-            "reorder the features by file name."
-        )
+        where = f"(image {first + 1} is the first that differs)"
+        raise PrenError(f"{path}: its images are not in the order of {ORDER_FILE} {where}: reorder the features.")
 
 
 def tails(paths: list[str]) -> list[str]:

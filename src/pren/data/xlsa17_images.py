@@ -155,10 +155,8 @@ def _labels(order: Order, classes: list[str]) -> Indices:
         raise PrenError(f"{order.file}: there are {len(order.paths)} image_files, but {len(labels)} labels.")
     for path, row, label in zip(order.paths, spelled, labels, strict=True):
         if row is not None and row != label:
-            raise PrenError(
-                f"{order.file}: {path!r} has the label {classes[label]!r}, but its folder says {classes[row]!r}: the "
-                "labels belong to other images or are in another order."
-            )
+            said = f"{path!r} has the label {classes[label]!r}, but its folder says {classes[row]!r}"
+            raise PrenError(f"{order.file}: {said}: the labels belong to other images or are in another order.")
     return labels
 
 

@@ -34,8 +34,6 @@ def encode(encoder: str, names: Sequence[str], texts: Sequence[str], **source: s
     """
     values = to_numpy(ENCODERS[encoder](texts), f"the text encoder {encoder!r}")
     if values.ndim != 2 or len(values) != len(texts) or values.dtype.kind not in "fiub":
-        raise PrenError(
-            f"The text encoder {encoder!r} turns {len(texts)} texts into {values.dtype} of shape {values.shape}: it "
-            "must give a row of numbers for each."
-        )
+        made = f"{len(texts)} texts into {values.dtype} of shape {values.shape}"
+        raise PrenError(f"The text encoder {encoder!r} turns {made}: it must give a row of numbers for each.")
     return Signatures(tuple(names), values.astype(np.float64), {"kind": "text", "encoder": encoder, **source})
