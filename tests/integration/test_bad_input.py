@@ -59,7 +59,7 @@ WRONG = {
     ),
     "no unseen class": (
         lambda a: {key: a[key][:5] for key in ("signatures", "class_names")} | {"answers": None},
-        ["nothing zero-shot to do"],
+        ["Every class has labelled images"],
     ),
     "NaN features": (lambda a: {"features": with_value(a["features"], np.nan)}, ["features", *NOT_FINITE]),
     "infinite features": (lambda a: {"features": with_value(a["features"], np.inf)}, ["features", *NOT_FINITE]),
@@ -79,7 +79,7 @@ WRONG = {
     "too few answers": (lambda a: {"answers": a["answers"][:-1]}, ["answers", "(17,)"]),
     "an answer outside the class table": (
         lambda a: {"answers": a["answers"] + 3},
-        ["answers", "outside the class table"],
+        ["answers", "outside the table"],
     ),
     "an array that nobody knows": (
         lambda a: {"feature": a["features"]},
