@@ -142,6 +142,7 @@ def test_what_cannot_be_read_has_an_error_and_costs_no_other(loaded, pictures, t
         [tmp_path / "bad.jpg", pictures / "pool" / "5.png"],
         [b"no picture", (pictures / "pool" / "5.png").read_bytes()],
         [Image.new("F", (3, 3)), opened(pictures / "pool" / "5.png")],
+        [bytearray(b"no picture"), pictures / "pool" / "5.png"],
     ):
         (tmp_path / "bad.jpg").write_bytes(b"no picture")
         found = loaded.predict(given)
@@ -157,6 +158,15 @@ def test_what_cannot_be_read_has_an_error_and_costs_no_other(loaded, pictures, t
     assert loaded.predict(b"").errors[0].startswith("Picture 0 cannot be read as an image (the file is empty)")
 
 
+def test_inputs_that_cannot_be_read_have_an_error_too(loaded, pictures, tmp_path):
+    (tmp_path / "bad.jpg").write_bytes(b"no picture")
+    (tmp_path / "good.png").write_bytes((pictures / "pool" / "5.png").read_bytes())
+    found = loaded.predict(ImageFolder(tmp_path))
+    assert found.names == ("0", "1")
+    assert [bool(error) for error in found.errors] == [True, False]
+    assert found.labels == [(), *loaded.predict(pictures / "pool" / "5.png").labels]
+
+
 def test_nothing_gives_nothing(loaded):
     found = loaded.predict([])
     assert len(found) == 0
@@ -170,6 +180,9 @@ def test_names(loaded, pictures):
     assert loaded.predict(files).names == tuple(map(str, files))
     assert loaded.predict([pictures / "pool"]).names == tuple(map(str, files))
     assert loaded.predict([path.read_bytes() for path in files]).names == ("0", "1", "2", "3")
+    mixed = loaded.predict([pictures / "pool", b"no picture"])
+    assert mixed.names == (*map(str, files), "4")
+    assert mixed.errors[4].startswith("Picture 4 cannot be read")
 
 
 @pytest.mark.skipif(os.uname().sysname == "Darwin", reason="macOS has only names in UTF-8")

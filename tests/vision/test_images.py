@@ -1,5 +1,6 @@
 """Image files in, image files out."""
 
+import hashlib
 import os
 
 import numpy as np
@@ -215,3 +216,29 @@ def test_a_selection_is_of_files(tmp_path):
     assert chosen.photographs
     assert chosen.digest() == ImageFiles(tmp_path, ["2.png", "0.png"], plain((3, 6, 8))).digest()
     assert chosen.prepared(plain((1, 4, 4))).sample_shape == (1, 4, 4)
+
+
+def test_what_is_known_is_not_decoded(tmp_path):
+    content = draw(tmp_path / "a.png").read_bytes()
+    files = ImageFiles(tmp_path, ["a.png", content, "nowhere.png"], plain((3, 6, 8)))
+    key = hashlib.sha256(content).digest()
+    for place in (0, 1):
+        assert files.read(place).key == b""
+        assert files.read(place, set()).key == files.read(place, {key}).key == key
+        assert files.read(place, set()).levels.shape == (3, 6, 8)
+        assert files.read(place, {key}).levels is None
+    assert files.read(2, {key}).key == b""
+    assert "No such file" in files.read(2, {key}).error
+    assert not files.on_disk
+    assert files.select(np.array([0, 2])).on_disk
+
+
+def test_some_are_decoded_and_the_others_explained(tmp_path):
+    draw(tmp_path / "a.png", (9, 2, 3))
+    opened = Image.new("RGB", (3, 3), (5, 6, 7))
+    files = ImageFiles(tmp_path, ["a.png", b"", opened, Image.new("F", (3, 3))], plain((3, 6, 8)))
+    levels, errors = files.decoded(range(4))
+    assert levels[:, :, 0, 0].tolist() == [[9, 2, 3], [5, 6, 7]]
+    assert [bool(error) for error in errors] == [False, True, False, True]
+    assert errors[1].startswith("Picture 1 cannot be read as an image (the file is empty)")
+    assert files.decoded([1])[0].shape == (0, 3, 6, 8)
