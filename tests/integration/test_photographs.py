@@ -198,7 +198,7 @@ class TestFit:
 
 class TestTune:
     def test_end_to_end(self, good, manydata, monkeypatch):
-        monkeypatch.setattr("pren.methods.network.DEFAULT", TINY)
+        monkeypatch.setattr("pren.methods.end_to_end.DEFAULT", TINY)
         fixed = [option for option in QUICK if "dim" not in option]
         result = json.loads(
             good("tune", "pren", "mydata", *fixed, "--set=weights=random", "--trials", "2", "--out", "t", "--json").out

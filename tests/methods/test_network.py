@@ -58,3 +58,17 @@ def test_features_are_prepared_for_every_network(name, quick, make_problem, feat
     problem = make_problem()
     plain, prepared = (quick(name, features=kind).fit(problem).scores(problem.pool) for kind in ("raw", features))
     assert not np.allclose(plain, prepared)
+
+
+@pytest.mark.parametrize("shape", [(5,), (1, 8, 12)], ids=["features", "images"])
+def test_an_export_is_a_few_lines(quick, make_problem, whole, tmp_path, shape):
+    """The module is all that somebody who writes an export needs."""
+    problem = make_problem(setting="gzsl", shape=shape)
+    model = quick("pren", gamma=0.25).fit(problem)
+    images = torch.from_numpy(whole(problem.pool))
+    batch = {"inputs": {0: torch.export.Dim("batch", min=2)}}
+    with torch.no_grad():
+        exported = torch.export.export(model.module(), (images[:3],), dynamic_shapes=batch, strict=False)
+        torch.export.save(exported, tmp_path / "model.pt2")
+        found = torch.export.load(tmp_path / "model.pt2").module()(images)
+    assert np.allclose(found.numpy(), model.scores(problem.pool), rtol=1e-6, atol=1e-7)

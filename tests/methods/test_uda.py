@@ -73,7 +73,7 @@ def test_the_dictionary_is_a_stationary_point(size, ridge):
 
 def test_only_long_columns_are_shortened():
     D = np.array([[3.0, 0.3], [4.0, 0.4]])
-    assert np.allclose(shortened(D), [[0.6, 0.3], [0.8, 0.4]])
+    assert np.allclose(bounded(D), [[0.6, 0.3], [0.8, 0.4]])
 
 
 @settings(max_examples=25)
@@ -130,7 +130,7 @@ def test_without_rounds_the_dictionary_is_the_source(make_problem, whole):
     X = whole(problem.train).astype(np.float64)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     S = problem.classes.signatures[problem.labels]
-    expected = shortened(np.linalg.solve(S.T @ S + 0.5 * np.eye(6), S.T @ X).T)
+    expected = bounded(np.linalg.solve(S.T @ S + 0.5 * np.eye(6), S.T @ X).T)
     assert np.allclose(model.dictionary_, expected, atol=1e-6)
     assert not np.allclose(UDA(features="l2").fit(problem).dictionary_, expected, atol=1e-3)
 

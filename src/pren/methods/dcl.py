@@ -16,6 +16,7 @@ from pren.methods.posterior import eszsl_weights, mean_length, posterior
 from pren.methods.space import Real, Whole
 from pren.preparation import PREPARATIONS, Matrix
 from pren.problem import Problem, candidates_of
+from pren.scoring import best_candidate
 from pren.seeds import stream
 
 MOST_STEPS = 200  # of L-BFGS; nearly there is good enough for a pseudo-label
@@ -97,8 +98,8 @@ class DCL(Method):
     def _select(self, pool: Matrix, p: Matrix, number: int) -> Samples:
         """The images of every candidate class in one round."""
         order = self._order()
-        candidates = order[self.classes_.among(candidates_of(self.setting_))[order]]
-        predicted = candidates[p[:, candidates].argmax(axis=1)]  # ties go by name
+        allowed = self.classes_.among(candidates_of(self.setting_))[order]
+        candidates, predicted = order[allowed], order[best_candidate(p[:, order], allowed)]
         chosen = []
         for place, label in enumerate(candidates):
             mine = np.flatnonzero(predicted == label)

@@ -29,7 +29,7 @@ from pren.engine.division import AdamState
 from pren.engine.kept_memory import KeptLinear
 from pren.engine.learner import ProgressiveLearner
 from pren.errors import PrenError
-from pren.methods.network import EndToEnd
+from pren.methods.end_to_end import EndToEnd
 from pren.methods.params import Positive, param
 from pren.methods.space import Choice, Real, Whole
 from pren.problem import Problem

@@ -15,7 +15,8 @@ from torch.nn import functional
 from pren.engine.batches import TrainingSet, mixed_batches
 from pren.engine.trainer import Trainer
 from pren.methods.base import SCALINGS
-from pren.methods.network import EndToEnd, EpochMethod, initial_linear
+from pren.methods.end_to_end import EndToEnd
+from pren.methods.network import EpochMethod, initial_linear
 from pren.methods.params import Positive, param
 from pren.methods.space import Real
 from pren.preparation import PREPARATIONS, Matrix

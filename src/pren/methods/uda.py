@@ -66,13 +66,13 @@ class UDA(Method):
         X = X / self.length_
         self.compatibility_ = eszsl_weights(X, problem.labels, problem.classes, self.feature_reg, self.signature_reg)
         S = problem.classes.signatures[problem.labels]
-        source = shortened(adapted(X, S, np.zeros((X.shape[1], S.shape[1])), self.source_reg))
+        source = bounded(adapted(X, S, np.zeros((X.shape[1], S.shape[1])), self.source_reg))
         D, pool = source, self._features(problem.pool) / self.length_
         targets = self._targets(pool)
         Y = targets
         for _ in range(self.rounds):
             Y = codes(pool, D, targets, self.code_reg, self.sparsity, Y)
-            D = shortened(adapted(pool, Y, source, self.dictionary_reg))
+            D = bounded(adapted(pool, Y, source, self.dictionary_reg))
         self.dictionary_ = D
 
     def _scores(self, inputs: Inputs) -> Matrix:
@@ -133,7 +133,7 @@ def adapted(X: Matrix, Y: Matrix, near: Matrix, ridge: float) -> Matrix:
     return D
 
 
-def shortened(D: Matrix) -> Matrix:
+def bounded(D: Matrix) -> Matrix:
     """Columns longer than 1 brought to length 1."""
     short: Matrix = D / np.maximum(np.linalg.norm(D, axis=0), 1.0)
     return short

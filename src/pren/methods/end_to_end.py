@@ -1,0 +1,101 @@
+"""What methods share that train a backbone together with the rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+from torch import Tensor, nn
+
+from pren.engine.chunks import apply
+from pren.engine.processes import single_process
+from pren.errors import PrenError
+from pren.inputs import Inputs
+from pren.methods.network import NetworkMethod
+from pren.methods.params import param
+from pren.preparation import Matrix, Preparation
+from pren.problem import Problem
+from pren.vision.backbones import DEFAULT, check_takes, create_backbone, find_backbone
+from pren.vision.preprocessing import Geometry, Preprocessing
+
+
+class EndToEnd(NetworkMethod):
+    """A method whose inputs may be images, which go through a backbone that is trained with the rest.
+
+    Attributes:
+        backbone_: The backbone that was used; None where inputs are features.
+    """
+
+    backbone: str | None = param(
+        None, "Which network images go through; None takes the problem's own, or ResNet-34 for image files."
+    )
+    weights: str | None = param(None, "What it starts from: None for trained weights, the path of a file, or 'random'.")
+    geometry: Geometry = param(
+        "whole", "How image files are brought to its size: the 'whole' image as in the paper, or as 'timm' does."
+    )
+    backbone_lr: float | None = param(None, "The backbone's own learning rate; None for `lr`.", gt=0)
+
+    backbone_: str | None
+
+    def _fit_preparation(self, problem: Problem) -> Preparation | None:
+        return super()._fit_preparation(problem) if len(self.sample_shape_) == 1 else None
+
+    def _restore_preparation(self, tensors: dict[str, Tensor]) -> Preparation | None:  # type: ignore[override]
+        return super()._restore_preparation(tensors) if len(self.sample_shape_) == 1 else None
+
+    def _as_taken(self, problem: Problem) -> Problem:
+        self.backbone_, self.preprocessing_ = self.backbone or problem.backbone, None
+        if problem.train.photographs:
+            self.backbone_ = self.backbone_ or DEFAULT
+            self.preprocessing_ = find_backbone(self.backbone_).preprocessing(self.weights, self.geometry)
+            train, pool = (inputs.prepared(self.preprocessing_) for inputs in (problem.train, problem.pool))
+            problem = replace(problem, train=train, pool=pool)
+            self.sample_shape_ = train.sample_shape
+        return super()._as_taken(problem)
+
+    def _make_backbone(self, tensors: dict[str, Tensor] | None, **options: Any) -> tuple[nn.Module, int]:
+        """The backbone and the length of its features."""
+        width = self._sizes()["d"]
+        shape = self.sample_shape_ if len(self.sample_shape_) > 1 else (width,)
+        network, width = create_backbone(self.backbone_, shape, self.seed, **options)
+        if tensors is None and self.backbone_ is not None:
+            find_backbone(self.backbone_).give_weights(network, self.weights)
+        elif tensors is None and self.weights is not None:
+            raise PrenError("Features take no weights: leave them out.")
+        return network, width
+
+    def _check_network(self) -> None:
+        check_takes(self._backbone(), self.backbone_, self.sample_shape_)
+
+    def _backbone(self) -> nn.Module:
+        return cast(nn.Module, self.network_.backbone)
+
+    def _groups(self, backbone: nn.Module, rest: nn.Module) -> list[dict[str, Any]]:
+        """Adam's groups of weights: the rest first, then the backbone's, if it has any."""
+        groups: list[dict[str, Any]] = [{"params": list(rest.parameters()), "lr": self.lr}]
+        if trained := list(backbone.parameters()):
+            groups.append({"params": trained, "lr": self.backbone_lr or self.lr})
+        return groups
+
+    def _features(self, inputs: Inputs) -> Matrix:
+        if self.preparation_ is not None:
+            return super()._features(inputs)
+        fabric = single_process()
+        features: Matrix = apply(fabric, self._backbone().to(fabric.device), inputs).astype(np.float64)
+        return features
+
+    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        tensors, facts = super()._state()
+        known = None if self.preprocessing_ is None else self.preprocessing_.model_dump(mode="json")
+        return tensors, {**facts, "backbone": self.backbone_, "preprocessing": known}
+
+    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        backbone, known = facts["backbone"], facts["preprocessing"]
+        if not (backbone is None or isinstance(backbone, str)):
+            raise ValueError("the backbone has no name")
+        self.backbone_ = backbone
+        self.preprocessing_ = None if known is None else Preprocessing.model_validate(known)
+        if self.preprocessing_ is not None and self.preprocessing_.sample_shape != self.sample_shape_:
+            raise ValueError("image files would be brought to another shape than the inputs have")
+        super()._restore(tensors, facts)
