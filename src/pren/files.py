@@ -58,6 +58,14 @@ def new_folder(path: Path) -> Iterator[Path]:
             raise
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder that may be there already, and those above it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PrenError(f"Cannot make the folder {path}: {error.strerror or error}. Choose another one.") from error
+
+
 def write_bytes(path: Path, content: bytes) -> None:
     """Put content in a file, whole or not at all."""
     with replacing(path) as temporary:
