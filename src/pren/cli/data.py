@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pren.cli.options import Json
-from pren.cli.output import print_json, safe, show_log, stdout, table
+from pren.cli.output import print_json, safe, say, show_log, stdout, table
 
 if TYPE_CHECKING:
     from pren.data.survey import ImageCounts
@@ -41,17 +41,15 @@ def check(
     if json:
         print_json(asdict(report))
     else:
-        console = stdout()
         for problem in report.problems:
             colour = "red" if problem.severity == "error" else "yellow"
-            console.print(f"[{colour}]{problem.severity}[/] {safe(problem)}", soft_wrap=True)
-        classes = f"{report.seen} seen and {report.unseen} unseen classes, {report.attributes} attributes"
-        console.print(f"{safe(folder)}: {classes}", soft_wrap=True)
-        console.print(f"{report.images} labelled images, {report.pool} unlabelled, {report.answers} answers")
+            stdout().print(f"[{colour}]{problem.severity}[/] {safe(problem)}", soft_wrap=True)
+        say(f"{folder}: {report.seen} seen and {report.unseen} unseen classes, {report.attributes} attributes")
+        say(f"{report.images} labelled images, {report.pool} unlabelled, {report.answers} answers")
         if report.ignored:
             ignored = ", ".join(f"{count} {ending}" for ending, count in report.ignored.items())
-            console.print(f"left out, not images: {safe(ignored)}", soft_wrap=True)
-        console.print(f"errors: {report.errors()}, warnings: {len(report.problems) - report.errors()}")
+            say(f"left out, not images: {ignored}")
+        say(f"errors: {report.errors()}, warnings: {len(report.problems) - report.errors()}")
     if report.errors():
         raise typer.Exit(2)
 
@@ -70,32 +68,28 @@ def show(
     if json:
         print_json(asdict(found))
         return
-    console = stdout()
-    console.print(f"[bold]{safe(found.name)}[/]: {safe(found.summary)}", soft_wrap=True)
+    say(f"{found.name}: {found.summary}", style="bold")
     if found.root is not None:
-        console.print(f"Folder: {safe(found.root)}", soft_wrap=True)
+        say(f"Folder: {found.root}")
     if found.splits:
         header = ["split", "folds", "seen classes", "unseen", "trainval images", "test seen", "test unseen"]
-        rows = [
-            [
-                split.split,
-                " ".join(map(str, split.folds)) or "-",
-                *("-" if getattr(split, count) is None else getattr(split, count) for count in COUNTS),
-            ]
-            for split in found.splits
-        ]
-        console.print(table(header, rows, 2))
+        rows = []
+        for split in found.splits:
+            counts = [getattr(split, count) for count in COUNTS]
+            folds = " ".join(map(str, split.folds)) or "-"
+            rows.append([split.split, folds, *("-" if count is None else count for count in counts)])
+        stdout().print(table(header, rows, 2))
     for split in found.splits:
         if split.sha256 is not None:
-            console.print(f"sha256 of {safe(split.split)}: {split.sha256}", soft_wrap=True)
+            say(f"sha256 of {split.split}: {split.sha256}")
     for file, shape in found.features.items():
-        console.print(f"Features: {safe(file)} ({' x '.join(map(str, shape))})", soft_wrap=True)
+        say(f"Features: {file} ({' x '.join(map(str, shape))})")
     if found.images is not None:
-        console.print(f"Images: {safe(_images(found.images))}", soft_wrap=True)
-    for sentence in found.missing:
-        console.print(f"Missing: {safe(sentence)}", soft_wrap=True)
+        say(f"Images: {_images(found.images)}")
+    for what in found.missing:
+        say(f"Missing: {what}")
     if found.missing and found.published:
-        console.print(safe(found.published), soft_wrap=True)
+        say(found.published)
 
 
 def _images(images: ImageCounts) -> str:

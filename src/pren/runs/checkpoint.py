@@ -37,7 +37,7 @@ class State(BaseModel):
         pseudo_labels: The last round's: place in the pool, class name.
     """
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
     history: list[dict[str, int | float | None]]
     timings: list[float]
