@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,24 +19,17 @@ app = typer.Typer(name="data", help="Look at data sets.", no_args_is_help=True, 
 COUNTS = ("seen", "unseen", "trainval", "test_seen", "test_unseen")
 
 
-class Setting(str, Enum):
-    """What the pool holds."""
-
-    zsl = "zsl"
-    gzsl = "gzsl"
-
-
 @app.command("check")
 def check(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of photographs of your own.")],
-    setting: Annotated[Setting, typer.Option(help="In gzsl, answers for seen classes count.")] = Setting.zsl,
+    setting: Annotated[Literal["zsl", "gzsl"], typer.Option(help="In gzsl, seen classes are in the pool too.")] = "zsl",
     json: Json = False,
 ) -> None:
     """List everything that is wrong with a folder of your own; every image is decoded."""
     show_log()
     from pren.data import report_folder
 
-    report = report_folder(folder, setting.value)
+    report = report_folder(folder, setting)
     if json:
         print_json(asdict(report))
     else:

@@ -34,14 +34,14 @@ def extract(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first file that cannot be read.")] = False,
     devices: Annotated[int, typer.Option(min=1, help="Processes, each on a device of its own, share the files.")] = 1,
-    accelerator: options.AcceleratorName = options.Accelerator.auto,
+    accelerator: options.Accelerator = "auto",
     threads: options.Threads = None,
     json: Json = False,
 ) -> None:
     """Turn photographs into features with a frozen backbone; 'pren fit DATA --backbone NAME --frozen' uses them."""
     show_log()
     data_options = options.parse_assignments(data_assignments or [], "--option", "images=DIR")
-    fabric = launch(Processes(devices), accelerator.value)
+    fabric = launch(Processes(devices), accelerator)
     from pren.engine.processes import agreed
     from pren.vision.cache import FeatureCache
     from pren.vision.extraction import WORKERS, Extractor, FrozenBackbone

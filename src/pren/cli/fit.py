@@ -39,7 +39,7 @@ def fit(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any parameter of the method; repeatable.")
     ] = None,
     processes: Processes,
-    accelerator: options.AcceleratorName = options.Accelerator.auto,
+    accelerator: options.Accelerator = "auto",
     config: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Settings; other options win.")] = None,
     threads: options.Threads = None,
     json: Json = False,
@@ -47,14 +47,14 @@ def fit(
     """Train a method, label the pool and keep the model."""
     show_log()
     params, data_options = options.parse_assignments(assignments or []), chosen.options()
-    fabric = launch(processes, accelerator.value)
+    fabric = launch(processes, accelerator)
 
     def read_config() -> RunConfig:
         from pren.runs.folder import RunFolder
 
-        base = RunFolder.open(out).config().model_dump() if resume and out is not None else {}
+        base = RunFolder.open(out).config().model_dump() if resume and out is not None else None
         given = {"data": data, "method": method, **chosen.settings()}
-        built = options.build_config(given, data_options, params, config, **base)
+        built = options.build_config(given, data_options, params, config, base)
         return options.with_seed(vision.applied(built), seed)
 
     wanted = _agree(fabric, read_config)

@@ -7,9 +7,8 @@ import os
 import shlex
 import sys
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -37,16 +36,7 @@ def use_threads(threads: int | None) -> int | None:
     return threads
 
 
-class Accelerator(str, Enum):
-    """As Lightning Fabric names them."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-    mps = "mps"
-
-
-AcceleratorName = Annotated[Accelerator, typer.Option("--accelerator", help="Where to compute.")]
+Accelerator = Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option("--accelerator", help="Where to compute.")]
 Data = typer.Argument(metavar="DATA", help="A registered name, a folder, or a .npz file.")
 Root = Annotated[
     str | None, typer.Option("--root", help="The folder of a data set that is not embedded; $PREN_DATA by default.")
@@ -106,7 +96,11 @@ def parse_assignments(assignments: list[str], flag: str = "--set", example: str 
 
 
 def build_config(
-    given: dict[str, Any], options: dict[str, Any], params: dict[str, Any], file: Path | None = None, **base: Any
+    given: dict[str, Any],
+    options: dict[str, Any],
+    params: dict[str, Any],
+    file: Path | None = None,
+    base: dict[str, Any] | None = None,
 ) -> RunConfig:
     """Join what an interrupted run or a YAML file says with what the command line says, which wins.
 
@@ -115,11 +109,11 @@ def build_config(
         options: The data set's.
         params: The method's.
         file: A YAML file with settings.
-        **base: The settings to begin with.
+        base: The settings of an interrupted run.
     """
     from pren.runs.config import parse_config, read_yaml
 
-    content = base if file is None else base | read_yaml(file)
+    content = (base or {}) | ({} if file is None else read_yaml(file))
     content |= {key: value for key, value in given.items() if value is not None}
     if "data" not in content:
         raise PrenError("Say which data to fit: a registered name ('pren list datasets'), a .npz file or a folder.")

@@ -25,11 +25,7 @@ class Parameters:
     tuned: tuple[RunConfig, ...] = ()
 
     def of(self, config: RunConfig) -> dict[str, Any]:
-        """The parameters for a method on some data; nothing where none are given. The seed is not among them.
-
-        Raises:
-            PrenError: If two configurations were tuned for the same.
-        """
+        """The parameters for a method on some data; nothing where none are given. The seed is not among them."""
         found = [tuned.params for tuned in self.tuned if _subject(tuned) == _subject(config)]
         if len(found) > 1:
             raise PrenError(
