@@ -169,11 +169,7 @@ def sha256(path: Path) -> str:
 
 
 def check_links(folder: Path) -> None:
-    """Refuse a folder with a link that leads out of it, or in a circle: reading or removing would go astray.
-
-    Raises:
-        PrenError: Naming the link.
-    """
+    """Refuse a folder with a link that leads out of it, or in a circle: reading or removing would go astray."""
     inside = folder.resolve()
     for parent, folders, files in os.walk(folder):  # which does not follow links to folders
         for path in (Path(parent, name) for name in folders + files):

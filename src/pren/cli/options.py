@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pren.children import THREAD_VARIABLES
 from pren.errors import PrenError
 from pren.plain_yaml import parse_yaml
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
-
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # which child processes read
 
 
 def use_threads(threads: int | None) -> int | None:

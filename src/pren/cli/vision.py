@@ -52,11 +52,7 @@ class BackboneChoice:
         return {key: value for key, value in said.items() if value is not None}
 
     def applied(self, config: RunConfig, methods: Sequence[str] = ()) -> RunConfig:
-        """A configuration with all this: its extractor, or its method's parameters.
-
-        Args:
-            config: What else was said.
-            methods: Those that will be given the data; that of the configuration if left out.
+        """A configuration (for its method, or for these methods) with all this as its extractor or its parameters.
 
         Raises:
             PrenError: If there is no such backbone, the data are not photographs, or a method has no use for it.

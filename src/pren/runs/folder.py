@@ -19,7 +19,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,7 @@ ALSO = ("history.csv", "timings.csv", "pseudo_labels.csv", "metrics.json")  # wh
 class RunFolder:
     """Reads and writes a run; every write is whole or not at all.
 
-    `create` and `hold` keep the folder from other writers until `close`, or the end of a ``with`` block.
+    `create` and `hold` keep the folder from other writers until `close`.
 
     Attributes:
         path: Where it is.
@@ -67,9 +66,7 @@ class RunFolder:
         folder = cls(path)
         folder._made = not folder.path.exists()
         if folder.holds_run():
-            raise PrenError(
-                f"{path} already holds a run: continue it with --resume, or choose another folder with --out."
-            )
+            raise PrenError(f"{path} already holds a run: go on with --resume, or choose another folder with --out.")
         make_folder(folder.path)
         folder._lock = Lock(folder.path, str(config.record.get("command", "")))
         try:
@@ -106,12 +103,6 @@ class RunFolder:
         """Take the run to go on with, unless it is finished."""
         if not self.finished():
             self._lock = Lock(self.path, command)
-
-    def __enter__(self) -> RunFolder:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def close(self) -> None:
         """Let others write."""

@@ -26,11 +26,8 @@ def check_trains_backbone(methods: Sequence[str]) -> None:
     """Raise a `PrenError` that names the methods that can do nothing with photographs but through their features."""
     lacking = [METHODS[name].title for name in methods if "backbone" not in METHODS[name].method.params]
     if lacking:
-        do, it = ("does", "it") if len(lacking) == 1 else ("do", "them")
-        others = "" if len(methods) == 1 else ", or leave out what does not"
-        raise PrenError(
-            f"{', '.join(lacking)} {do} not train a backbone: add --frozen to give {it} the features of one{others}."
-        )
+        do = "does" if len(lacking) == 1 else "do"
+        raise PrenError(f"{', '.join(lacking)} {do} not train a backbone: add --frozen for the features of one.")
 
 
 def open_problem(

@@ -6,7 +6,7 @@ import json
 import platform
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
@@ -82,7 +82,7 @@ def train(
                     folder = RunFolder.create(out, config.for_record(record))
         if folder is not None and answers is not None:
             folder.tables = ImageTables(answers.names, answers.unreadable)
-        with folder or nullcontext():
+        with nullcontext() if folder is None else closing(folder):
             if not share_text(fabric, "finished" if folder is not None and folder.finished() else ""):
                 try:
                     method = _fit(fabric, folder, method, problem, on_round)
