@@ -6,12 +6,13 @@ import os
 import signal
 import threading
 
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # which child processes read
+
 
 def end_with_parent(pipe: int) -> None:
     """End this process when the one that started it does, however that happens: the system then closes the pipe.
 
-    Args:
-        pipe: The file descriptor of its reading end, which nobody ever writes to.
+    Nobody ever writes to the pipe; what is given is the file descriptor of its reading end.
     """
     threading.Thread(target=_wait, args=(pipe,), daemon=True).start()
 

@@ -58,6 +58,14 @@ def new_folder(path: Path) -> Iterator[Path]:
             raise
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder that may be there already, and those above it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PrenError(f"Cannot make the folder {path}: {error.strerror or error}. Choose another one.") from error
+
+
 def write_bytes(path: Path, content: bytes) -> None:
     """Put content in a file, whole or not at all."""
     with replacing(path) as temporary:
@@ -161,11 +169,7 @@ def sha256(path: Path) -> str:
 
 
 def check_links(folder: Path) -> None:
-    """Refuse a folder with a link that leads out of it, or in a circle: reading or removing would go astray.
-
-    Raises:
-        PrenError: Naming the link.
-    """
+    """Refuse a folder with a link that leads out of it, or in a circle: reading or removing would go astray."""
     inside = folder.resolve()
     for parent, folders, files in os.walk(folder):  # which does not follow links to folders
         for path in (Path(parent, name) for name in folders + files):

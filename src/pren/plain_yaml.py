@@ -11,19 +11,15 @@ from pren.errors import PrenError
 MOST_LEVELS = 100  # the time that PyYAML takes grows with the square of the depth: hours for a megabyte of brackets
 
 
-def parse_yaml(text: str, where: str) -> Any:
-    """Read YAML.
-
-    Args:
-        text: The text.
-        where: What to call it in a message.
+def parse_yaml(content: str | bytes, where: str) -> Any:
+    """Read YAML; `where` is what to call it in a message.
 
     Raises:
         PrenError: If it is not valid, or has anchors (a few lines of those can stand for billions of values), or
             is nested deeply.
     """
     try:
-        depth = 0
+        text, depth = content.decode() if isinstance(content, bytes) else content, 0
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
                 raise PrenError(f"{where} must not refer to anchors (*name): write the value out.")

@@ -45,7 +45,7 @@ def test_features_of_another_extractor_are_other_cells(frozen, tmp_path, here):
 
 def test_methods_that_take_features_are_refused_by_name(photographs, tmp_path, here):
     data = RunConfig(data=str(photographs))
-    with pytest.raises(PrenError, match=r"^ESZSL, SAE S→F do not train a backbone: add --frozen to give them"):
+    with pytest.raises(PrenError, match=r"^ESZSL, SAE S→F do not train a backbone: add --frozen for the features"):
         compare(Plan([data], ["pren", "eszsl", "sae"]), tmp_path / "out")
     with pytest.raises(PrenError, match=r"^ESZSL does not train a backbone: add --frozen"):
         tune(data.model_copy(update={"method": "eszsl"}), tmp_path / "out")

@@ -233,7 +233,7 @@ class TestCompare:
 
     def test_methods_that_need_features_are_told_at_once(self, bad, mydata, here):
         message = bad("compare", "mydata", "--methods", "pren,eszsl,sae")
-        assert message.startswith("ESZSL, SAE S→F do not train a backbone: add --frozen to give them the features")
+        assert message.startswith("ESZSL, SAE S→F do not train a backbone: add --frozen for the features")
         assert here == []
         assert not Path("comparison").exists()
 

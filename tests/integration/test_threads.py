@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from pren.cli.options import THREAD_VARIABLES
+from pren.children import THREAD_VARIABLES
 from pren.experiments.workers import threads_each
 
 

@@ -272,7 +272,7 @@ class TestRefused:
         config = configure(data())
         train(config, tmp_path / "run")
         before = fingerprint(tmp_path / "run")
-        with pytest.raises(PrenError, match=r"already holds a run: continue it with --resume"):
+        with pytest.raises(PrenError, match=r"already holds a run: go on with --resume"):
             train(config, tmp_path / "run")
         assert fingerprint(tmp_path / "run") == before
 

@@ -58,19 +58,14 @@ def main() -> None:
             raise
         complain(f"{error.filename}: {error.strerror}.")
         sys.exit(2)
-    except (MemoryError, RuntimeError) as error:
-        if not _out_of_memory(error):
+    except (MemoryError, RuntimeError) as error:  # torch has no exception of its own for the CPU
+        said = " ".join(str(error).split())
+        if isinstance(error, RuntimeError) and "can't allocate memory" not in said and "out of memory" not in said:
             raise
-        complain(f"There is not enough memory ({' '.join(str(error).split())}): take fewer heads, or smaller layers.")
+        complain(f"There is not enough memory ({said}): take fewer heads, or smaller layers.")
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
-
-
-def _out_of_memory(error: Exception) -> bool:
-    """Whether NumPy or torch, which has no exception of its own for the CPU, got no memory."""
-    said = str(error)
-    return isinstance(error, MemoryError) or "can't allocate memory" in said or "out of memory" in said
 
 
 if __name__ == "__main__":

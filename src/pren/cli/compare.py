@@ -12,7 +12,7 @@ import typer
 from pren.cli import options
 from pren.cli.bundles import bundled
 from pren.cli.options import DataChoice, Json, command_line
-from pren.cli.output import percent, print_json, safe, show_log, stdout, table
+from pren.cli.output import percent, print_json, say, show_log, stdout, table
 from pren.cli.progress import continued, counted, extraction
 from pren.cli.vision import BackboneChoice
 from pren.errors import PrenError
@@ -60,17 +60,16 @@ def compare(
     wanted = [vision.applied(_data(name, chosen), names) for name in dict.fromkeys(data)]
     plan = Plan(wanted, names, seeds, Parameters() if params is None else read_parameters(params))
     setting = wanted[0].setting
-    title = f"Comparing {len(names)} methods ({setting})"
-    with counted(title, "cells") as say, extraction() as on_extract, continued(out):
+    title, command = f"Comparing {len(names)} methods ({setting})", command_line()
+    with counted(title, "cells") as show, extraction() as on_extract, continued(out):
 
         def on_cell(done: int, total: int, task: Task, result: Result) -> None:
             seed = "" if task.cell.seed is None else f" seed {task.cell.seed}"
             figure = percent(result.figures.get(MAIN_FIGURE[setting]))
             said = f"failed: {result.error}" if result.error is not None else f"{figure}   {result.fit_seconds:.1f} s"
-            where = Path(task.config.data).name
-            say(done, total, f"{where}   {METHODS[task.cell.method].title}{seed}   {said}")
+            what = f"{Path(task.config.data).name}   {METHODS[task.cell.method].title}{seed}"
+            show(done, total, f"{done:3d}/{total}   {what}   {said}")
 
-        command = command_line()
         rows = run(
             plan, out, jobs=jobs, retry=retry, stored=stored, command=command, on_cell=on_cell, on_extract=on_extract
         )
@@ -78,22 +77,21 @@ def compare(
         print_json({"out": str(out), "setting": setting, "rows": [asdict(row) for row in rows]})
         return
     _show(rows, setting)
-    stdout().print(f"Tables and chart: {safe(out)}/table.md, .tex, .csv and chart.png, .svg", soft_wrap=True)
+    say(f"Tables and chart: {out}/table.md, .tex, .csv and chart.png, .svg")
 
 
 def _show(rows: list[Row], setting: Setting) -> None:
     from pren.experiments.tables import table_of
 
-    console = stdout()
     for name, group in groupby(rows, key=lambda row: row.data):
         shown = list(group)
         header, cells, _ = table_of(shown, setting)
         columns = len(header) - (header[-1] == "note")  # which would leave no room for the figures
-        console.print(f"[bold]{safe(name)}[/] ({setting}, per cent)")
-        console.print(table(header[:columns], [row[:columns] for row in cells]))
+        say(f"{name} ({setting}, per cent)", style="bold")
+        stdout().print(table(header[:columns], [row[:columns] for row in cells]))
         for row in shown:
             if row.note():
-                console.print(f"{safe(row.method)}: {safe(row.note())}", soft_wrap=True)
+                say(f"{row.method}: {row.note()}")
 
 
 def _data(name: str, chosen: DataChoice) -> RunConfig:
@@ -105,7 +103,7 @@ def _data(name: str, chosen: DataChoice) -> RunConfig:
     if "features" not in known.file_options:
         own.pop("features", None)
     root = chosen.root if known.needs_root else None
-    return options.build_config(None, {**chosen.settings(), "data": name, "root": root}, {}, None, own)
+    return options.build_config({**chosen.settings(), "data": name, "root": root}, own, {})
 
 
 def _methods(patterns: str) -> list[str]:

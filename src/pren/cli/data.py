@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from pren.cli.options import Json
-from pren.cli.output import print_json, safe, show_log, stdout, table
+from pren.cli.output import print_json, safe, say, show_log, stdout, table
 
 if TYPE_CHECKING:
     from pren.data.survey import ImageCounts
@@ -20,38 +19,29 @@ app = typer.Typer(name="data", help="Look at data sets.", no_args_is_help=True, 
 COUNTS = ("seen", "unseen", "trainval", "test_seen", "test_unseen")
 
 
-class Setting(str, Enum):
-    """What the pool holds."""
-
-    zsl = "zsl"
-    gzsl = "gzsl"
-
-
 @app.command("check")
 def check(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of photographs of your own.")],
-    setting: Annotated[Setting, typer.Option(help="In gzsl, answers for seen classes count.")] = Setting.zsl,
+    setting: Annotated[Literal["zsl", "gzsl"], typer.Option(help="In gzsl, seen classes are in the pool too.")] = "zsl",
     json: Json = False,
 ) -> None:
     """List everything that is wrong with a folder of your own; every image is decoded."""
     show_log()
     from pren.data import report_folder
 
-    report = report_folder(folder, setting.value)
+    report = report_folder(folder, setting)
     if json:
         print_json(asdict(report))
     else:
-        console = stdout()
         for problem in report.problems:
             colour = "red" if problem.severity == "error" else "yellow"
-            console.print(f"[{colour}]{problem.severity}[/] {safe(problem)}", soft_wrap=True)
-        classes = f"{report.seen} seen and {report.unseen} unseen classes, {report.attributes} attributes"
-        console.print(f"{safe(folder)}: {classes}", soft_wrap=True)
-        console.print(f"{report.images} labelled images, {report.pool} unlabelled, {report.answers} answers")
+            stdout().print(f"[{colour}]{problem.severity}[/] {safe(problem)}", soft_wrap=True)
+        say(f"{folder}: {report.seen} seen and {report.unseen} unseen classes, {report.attributes} attributes")
+        say(f"{report.images} labelled images, {report.pool} unlabelled, {report.answers} answers")
         if report.ignored:
             ignored = ", ".join(f"{count} {ending}" for ending, count in report.ignored.items())
-            console.print(f"left out, not images: {safe(ignored)}", soft_wrap=True)
-        console.print(f"errors: {report.errors()}, warnings: {len(report.problems) - report.errors()}")
+            say(f"left out, not images: {ignored}")
+        say(f"errors: {report.errors()}, warnings: {len(report.problems) - report.errors()}")
     if report.errors():
         raise typer.Exit(2)
 
@@ -70,32 +60,28 @@ def show(
     if json:
         print_json(asdict(found))
         return
-    console = stdout()
-    console.print(f"[bold]{safe(found.name)}[/]: {safe(found.summary)}", soft_wrap=True)
+    say(f"{found.name}: {found.summary}", style="bold")
     if found.root is not None:
-        console.print(f"Folder: {safe(found.root)}", soft_wrap=True)
+        say(f"Folder: {found.root}")
     if found.splits:
         header = ["split", "folds", "seen classes", "unseen", "trainval images", "test seen", "test unseen"]
-        rows = [
-            [
-                split.split,
-                " ".join(map(str, split.folds)) or "-",
-                *("-" if getattr(split, count) is None else getattr(split, count) for count in COUNTS),
-            ]
-            for split in found.splits
-        ]
-        console.print(table(header, rows, 2))
+        rows = []
+        for split in found.splits:
+            counts = [getattr(split, count) for count in COUNTS]
+            folds = " ".join(map(str, split.folds)) or "-"
+            rows.append([split.split, folds, *("-" if count is None else count for count in counts)])
+        stdout().print(table(header, rows, 2))
     for split in found.splits:
         if split.sha256 is not None:
-            console.print(f"sha256 of {safe(split.split)}: {split.sha256}", soft_wrap=True)
+            say(f"sha256 of {split.split}: {split.sha256}")
     for file, shape in found.features.items():
-        console.print(f"Features: {safe(file)} ({' x '.join(map(str, shape))})", soft_wrap=True)
+        say(f"Features: {file} ({' x '.join(map(str, shape))})")
     if found.images is not None:
-        console.print(f"Images: {safe(_images(found.images))}", soft_wrap=True)
-    for sentence in found.missing:
-        console.print(f"Missing: {safe(sentence)}", soft_wrap=True)
+        say(f"Images: {_images(found.images)}")
+    for what in found.missing:
+        say(f"Missing: {what}")
     if found.missing and found.published:
-        console.print(safe(found.published), soft_wrap=True)
+        say(found.published)
 
 
 def _images(images: ImageCounts) -> str:

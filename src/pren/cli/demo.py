@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,8 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from pren.cli.options import Json, Threads, command_line
-from pren.cli.output import percent, print_json, safe, show_log, stderr, stdout, table
-from pren.cli.progress import resumable, rounds
+from pren.cli.output import percent, print_json, say, show_log, stderr, stdout, table
+from pren.cli.progress import interruptible, rounds
 from pren.errors import PrenError
 
 METHODS = ("pren", "pren-no-projection", "progressive", "eszsl")
@@ -36,7 +35,8 @@ def demo(
 ) -> None:
     """Recognise two-digit numbers nobody ever labelled: trains PrEN and its rivals on embedded data."""
     show_log()
-    folder = out or next(path for path in _names() if not path.exists())
+    names = (Path(f"runs/demo-{number}" if number > 1 else "runs/demo") for number in count(1))
+    folder = out or next(path for path in names if not path.exists())
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise PrenError(f"{folder} is not an empty folder: choose another with --out.")
     stderr().print(INTRODUCTION)
@@ -45,13 +45,12 @@ def demo(
     if json:
         print_json({"out": str(folder), "seed": seed, "results": rows})
         return
-    results = stdout()
-    results.print(f"\n[bold]On the 20 classes that were never labelled (per cent, seed {seed})[/]")
+    stdout().print(f"\n[bold]On the 20 classes that were never labelled (per cent, seed {seed})[/]")
     cells = [(row["title"], percent(row["top1"]), percent(row["macc"]), f"{row['seconds']:.0f} s") for row in rows]
-    results.print(table(["", "Top-1", "mAcc", "time"], cells))
+    stdout().print(table(["", "Top-1", "mAcc", "time"], cells), "")
     pren = "pren" if shutil.which("pren") else sys.argv[0]  # after `make demo` it is .venv/bin/pren
     run, images = folder / "pren", folder / "images"
-    results.print(f"\nThe run folder is {safe(run)}. Try next:", soft_wrap=True)
+    say(f"The run folder is {run}. Try next:")
     for arguments in (
         f"show {run}",
         f"evaluate {run}",
@@ -59,28 +58,22 @@ def demo(
         f"predict {run} {images} --out predictions.csv",
         "fit numbers --out runs/numbers     # all 20 rounds",
     ):
-        results.print(f"  {safe(pren)} {safe(arguments)}", soft_wrap=True)
-
-
-def _names() -> Iterator[Path]:
-    yield Path("runs/demo")
-    yield from (Path(f"runs/demo-{number}") for number in count(2))
+        say(f"  {pren} {arguments}")
 
 
 def _run(name: str, folder: Path, seed: int) -> dict[str, Any]:
     """Train one method, with the demo's settings where it has them."""
-    from pren.methods.params import schema
+    from pren.cli.fit import how_to_resume
     from pren.methods.registry import METHODS
     from pren.runs.config import RunConfig
     from pren.runs.train import train
 
     entry = METHODS[name]
-    wanted = {**QUICK, "seed": seed}
-    known = schema(entry.method).model_fields
-    params = {key: value for key, value in wanted.items() if key in known and key not in entry.preset}
+    wanted = {**QUICK, "seed": seed}.items()
+    params = {key: value for key, value in wanted if key in entry.method.params and key not in entry.preset}
     config = RunConfig(data="numbers", method=name, params=params)
     began = time.perf_counter()
-    with rounds(entry.title) as on_round, resumable(folder):
+    with rounds(entry.title) as on_round, interruptible(lambda: how_to_resume(folder)):
         run = train(config, folder, command=command_line(), on_round=on_round)
     metrics = run.metrics() or {}
     seconds = round(time.perf_counter() - began, 1)

@@ -33,8 +33,7 @@ def evaluate(
         return
     console = stdout()
     figures = FIGURES[metrics["setting"]]
-    console.print(table([TITLES[key] for key in figures], [[percent(metrics[key]) for key in figures]], 0))
-    console.print()
+    console.print(table([TITLES[key] for key in figures], [[percent(metrics[key]) for key in figures]], 0), "")
     rows = [
         (row["name"], "seen" if row["seen"] else "unseen", row["images"], row["correct"], percent(row["accuracy"]))
         for row in metrics["per_class"]
@@ -42,6 +41,5 @@ def evaluate(
     console.print(table(["class", "", "images", "correct", "per cent"], rows, 2))
     wrong = [cell for cell in metrics["confusion"] if cell["true"] != cell["predicted"]][:confused]
     if wrong:
-        console.print()
         cells = [(cell["true"], cell["predicted"], cell["count"]) for cell in wrong]
-        console.print(table(["class", "taken for", "images"], cells, 2))
+        console.print("", table(["class", "taken for", "images"], cells, 2), sep="\n")

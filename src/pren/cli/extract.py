@@ -11,7 +11,7 @@ import typer
 from pren.cli import options
 from pren.cli.launch import Processes, launch
 from pren.cli.options import DataOptions, Json, Root
-from pren.cli.output import print_json, safe, show_log, stdout
+from pren.cli.output import print_json, say, show_log
 from pren.cli.progress import extraction
 from pren.cli.vision import BackboneChoice, BackboneName, GeometryName, WeightsFile, wants_images
 
@@ -34,14 +34,14 @@ def extract(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first file that cannot be read.")] = False,
     devices: Annotated[int, typer.Option(min=1, help="Processes, each on a device of its own, share the files.")] = 1,
-    accelerator: options.AcceleratorName = options.Accelerator.auto,
+    accelerator: options.Accelerator = "auto",
     threads: options.Threads = None,
     json: Json = False,
 ) -> None:
     """Turn photographs into features with a frozen backbone; 'pren fit DATA --backbone NAME --frozen' uses them."""
     show_log()
     data_options = options.parse_assignments(data_assignments or [], "--option", "images=DIR")
-    fabric = launch(Processes(devices), accelerator.value)
+    fabric = launch(Processes(devices), accelerator)
     from pren.engine.processes import agreed
     from pren.vision.cache import FeatureCache
     from pren.vision.extraction import WORKERS, Extractor, FrozenBackbone
@@ -69,15 +69,14 @@ def extract(
 
 
 def _show(report: dict[str, Any]) -> None:
-    console = stdout()
     fresh, seconds, problems = report["extracted"], report["seconds"], report["problems"]
     rate = f", {fresh / seconds:.0f} images/s" if fresh else ""
-    console.print(f"{report['images']} images, {fresh} of them extracted now ({seconds:.0f} s{rate}).", soft_wrap=True)
-    console.print(f"Their features ({report['width']} each) are in {safe(report['folder'])}.", soft_wrap=True)
+    say(f"{report['images']} images, {fresh} of them extracted now ({seconds:.0f} s{rate}).")
+    say(f"Their features ({report['width']} each) are in {report['folder']}.")
     if problems:
-        console.print(f"{len(problems)} files cannot be read, and will be left out:")
+        say(f"{len(problems)} files cannot be read, and will be left out:")
         for reason in problems:
-            console.print(f"  {safe(reason)}", soft_wrap=True)
+            say(f"  {reason}")
 
 
 def _files(data: str, root: str | None, data_options: dict[str, Any]) -> list[ImageFiles]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +15,7 @@ from pren.cli.bundles import bundled
 from pren.cli.launch import Processes, launch
 from pren.cli.options import DataChoice, Json, command_line
 from pren.cli.output import print_json, show_log
-from pren.cli.progress import extraction, resumable, rounds
+from pren.cli.progress import extraction, interruptible, rounds
 from pren.cli.vision import BackboneChoice
 from pren.errors import PrenError
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
     from pren.runs.config import RunConfig
-    from pren.runs.folder import RunFolder
 
 
 @bundled
@@ -38,7 +39,7 @@ def fit(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any parameter of the method; repeatable.")
     ] = None,
     processes: Processes,
-    accelerator: options.AcceleratorName = options.Accelerator.auto,
+    accelerator: options.Accelerator = "auto",
     config: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Settings; other options win.")] = None,
     threads: options.Threads = None,
     json: Json = False,
@@ -46,52 +47,56 @@ def fit(
     """Train a method, label the pool and keep the model."""
     show_log()
     params, data_options = options.parse_assignments(assignments or []), chosen.options()
-    fabric = launch(processes, accelerator.value)
+    fabric = launch(processes, accelerator)
 
     def read_config() -> RunConfig:
         from pren.runs.folder import RunFolder
 
         base = RunFolder.open(out).config().model_dump() if resume and out is not None else None
         given = {"data": data, "method": method, **chosen.settings()}
-        built = options.build_config(config, given, params, base, data_options)
+        built = options.build_config(given, data_options, params, config, base)
         return options.with_seed(vision.applied(built), seed)
 
     wanted = _agree(fabric, read_config)
-    run = _train(wanted, out or _default_folder(wanted), resume, fabric)
-    if fabric.is_global_zero:
+    folder = out or _default_folder(wanted)
+    quiet = not fabric.is_global_zero  # of several processes, one speaks
+    from pren.methods.registry import METHODS
+    from pren.runs.train import train
+
+    title, command = f"{METHODS[wanted.method].title} on {wanted.data}", command_line()
+    advice = partial(how_to_resume, folder)
+    with rounds(title, quiet) as on_round, extraction(quiet) as on_extract, interruptible(advice, quiet):
+        run = train(
+            wanted, folder, resume=resume, command=command, on_round=on_round, on_extract=on_extract, fabric=fabric
+        )
+    if not quiet:
         from pren.cli.summary import run_summary, show_summary
 
         (print_json if json else show_summary)(run_summary(run))
 
 
-def _train(config: RunConfig, folder: Path, resume: bool, fabric: Fabric) -> RunFolder:
-    """Train with everything to be seen on the way."""
-    from pren.methods.registry import METHODS
-    from pren.runs.train import train
+def how_to_resume(folder: Path) -> str:
+    """What an interrupted run has left, and how to go on with it."""
+    from pren.methods.storage import MODEL_FILE
 
-    quiet = not fabric.is_global_zero  # of several processes, one speaks
-    title = f"{METHODS[config.method].title} on {config.data}"
-    command = command_line()
-    with rounds(title, quiet) as on_round, extraction(quiet) as on_extract, resumable(folder, quiet):
-        return train(
-            config, folder, resume=resume, command=command, on_round=on_round, on_extract=on_extract, fabric=fabric
-        )
+    left = "The model of the last finished round is kept and can be used."
+    if not (folder / MODEL_FILE).is_file():
+        left = "No round was finished yet."
+    return f"{left} Go on with: pren fit --resume --out {shlex.quote(str(folder))}"
 
 
 def _default_folder(config: RunConfig) -> Path:
     """A name that tells runs apart: runs/cub-PS-gzsl-fold=1-pren-0."""
-    setting = [config.setting] if config.setting != "zsl" else []
+    backbone = config.params.get("backbone")
     if config.extractor is not None:
-        backbone = [f"frozen-{config.extractor.backbone}"]
-    else:
-        backbone = [str(config.params["backbone"])] if config.params.get("backbone") else []
+        backbone = f"frozen-{config.extractor.backbone}"
     # That it is images shows in the backbone.
     options = {key: value for key, value in config.options.items() if key != "images"}
     chosen = [f"{key}={Path(str(value)).stem}" for key, value in sorted(options.items())]
-    split = [config.split] if config.split else []
-    seed = str(config.params.get("seed", 0))
+    setting = config.setting if config.setting != "zsl" else None
     name = Path(config.data).resolve().stem  # also of "."
-    return Path("runs") / "-".join([name, *split, *setting, *backbone, *chosen, config.method, seed])
+    parts = [name, config.split, setting, backbone, *chosen, config.method, str(config.params.get("seed", 0))]
+    return Path("runs") / "-".join(filter(None, parts))
 
 
 def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:
@@ -105,12 +110,8 @@ def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:
     with watching(fabric):
         with agreed(fabric):
             if fabric.is_global_zero:
-                text = _as_json(read_config())
+                try:
+                    text = read_config().model_dump_json()
+                except ValueError as error:  # half a character in a name, for example
+                    raise PrenError(f"These settings cannot be passed on to other processes: {error}") from error
         return RunConfig.model_validate_json(share_text(fabric, text))
-
-
-def _as_json(config: RunConfig) -> str:
-    try:
-        return config.model_dump_json()
-    except ValueError as error:  # half a character in a name, for example
-        raise PrenError(f"These settings cannot be passed on to other processes: {error}") from error

@@ -36,14 +36,7 @@ PATIENCE = 20.0  # seconds that the others have to end by themselves after one h
 
 @dataclass(frozen=True)
 class Processes:
-    """How many processes there are to be, and where.
-
-    Attributes:
-        devices: On each machine.
-        nodes: Machines.
-        node_rank: Which of them this is.
-        main_address: HOST:PORT of the first one; None on a single machine.
-    """
+    """How many processes there are to be, and where."""
 
     devices: Annotated[int, typer.Option(min=1, help="Processes on this machine, each on a device of its own.")] = 1
     nodes: Annotated[int, typer.Option(min=1, help="Machines; start the same command on each of them.")] = 1
@@ -59,28 +52,6 @@ class Processes:
             raise PrenError("--main-address is for several machines: say how many with --nodes.")
         if not 0 <= self.node_rank < self.nodes:
             raise PrenError(f"--node-rank counts from 0: with {self.nodes} nodes it is at most {self.nodes - 1}.")
-
-    @property
-    def several(self) -> bool:
-        """Whether there is more than one process in all."""
-        return self.devices * self.nodes > 1
-
-
-def started_by_torchrun() -> Processes | None:
-    """How many processes torchrun has started, None if it is not at work."""
-    if "TORCHELASTIC_RUN_ID" not in os.environ:
-        return None
-    devices, total = int(os.environ["LOCAL_WORLD_SIZE"]), int(os.environ["WORLD_SIZE"])
-    nodes = total // devices
-    return Processes(devices, nodes, int(os.environ["GROUP_RANK"]), "torchrun:0" if nodes > 1 else None)
-
-
-def is_worker() -> bool:
-    """Whether `run_workers` has started this process; if so, it ends when its launcher does."""
-    if WATCHED not in os.environ:
-        return False
-    end_with_parent(int(os.environ[WATCHED]))
-    return True
 
 
 def speaks_for_its_machine() -> bool:
@@ -100,12 +71,30 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def run_workers(processes: Processes) -> int:
-    """Run this very command in several processes.
+def launch(processes: Processes, accelerator: str) -> Fabric:
+    """Take this process's place among them, alone if there is but one; or start them, and end with them.
 
-    Returns:
-        The exit code: 0 if all have succeeded.
+    Raises:
+        typer.Exit: In the process that has started the others, when they have ended.
     """
+    devices, nodes = processes.devices, processes.nodes
+    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun has started this one
+        devices = int(os.environ["LOCAL_WORLD_SIZE"])
+        nodes = int(os.environ["WORLD_SIZE"]) // devices
+    elif devices * nodes > 1:
+        if WATCHED not in os.environ:
+            raise typer.Exit(_run_workers(processes))
+        end_with_parent(int(os.environ[WATCHED]))
+    from pren.engine.processes import join_processes, single_process
+
+    if devices * nodes == 1:
+        return single_process(accelerator)
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it would tell of every process that joins
+    return join_processes(accelerator, devices, nodes)
+
+
+def _run_workers(processes: Processes) -> int:
+    """Run this very command in several processes; the exit code is 0 if all have succeeded."""
     host, port = _address(processes)
     read_end, write_end = os.pipe()  # the system closes the end that stays here when this process ends
     environment = {
@@ -126,7 +115,8 @@ def run_workers(processes: Processes) -> int:
     ]
     os.close(read_end)
     try:
-        _wait_for_a_failure(workers)
+        while None in (codes := [worker.poll() for worker in workers]) and not any(codes):
+            time.sleep(0.05)
         interrupted = False
     except KeyboardInterrupt:
         interrupted = True
@@ -139,28 +129,13 @@ def run_workers(processes: Processes) -> int:
         return 130
     for rank, worker in enumerate(workers):
         if worker.returncode < 0 and rank not in by_us:
-            _tell(processes, rank, worker)
-    if not any(codes):
-        return 0
-    return 1 if 1 in codes else 2
-
-
-def launch(processes: Processes, accelerator: str) -> Fabric:
-    """Take this process's place among them, alone if there is but one; or start them, and end with them.
-
-    Raises:
-        typer.Exit: In the process that has started the others, when they have ended.
-    """
-    started = started_by_torchrun()
-    if started is None and processes.several and not is_worker():
-        raise typer.Exit(run_workers(processes))
-    processes = started or processes
-    from pren.engine.processes import join_processes, single_process
-
-    if not processes.several:
-        return single_process(accelerator)
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it would tell of every process that joins
-    return join_processes(accelerator, processes.devices, processes.nodes)
+            number, total = processes.node_rank * len(workers) + rank, len(workers) * processes.nodes
+            complain(
+                f"Process {number} of {total} (pid {worker.pid} on {socket.gethostname()}) was ended by "
+                f"{ended_by(worker.returncode)}, and so the run ends. Every finished round is kept: go on with "
+                "--resume, with any number of processes."
+            )
+    return 0 if not any(codes) else 1 if 1 in codes else 2
 
 
 def _address(processes: Processes) -> tuple[str, int]:
@@ -174,12 +149,6 @@ def _address(processes: Processes) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _wait_for_a_failure(workers: list[subprocess.Popen[bytes]]) -> None:
-    """Wait until one fails, or all have succeeded."""
-    while None in (codes := [worker.poll() for worker in workers]) and not any(codes):
-        time.sleep(0.05)
-
-
 def _end(workers: list[subprocess.Popen[bytes]]) -> set[int]:
     """Give everybody the time to end, then make them; return which had to be made."""
     deadline = time.monotonic() + PATIENCE
@@ -190,13 +159,3 @@ def _end(workers: list[subprocess.Popen[bytes]]) -> set[int]:
         workers[rank].kill()
         workers[rank].wait()
     return late
-
-
-def _tell(processes: Processes, rank: int, worker: subprocess.Popen[bytes]) -> None:
-    number = processes.node_rank * processes.devices + rank
-    total = processes.devices * processes.nodes
-    complain(
-        f"Process {number} of {total} (pid {worker.pid} on {socket.gethostname()}) was ended by "
-        f"{ended_by(worker.returncode)}, and so the run ends. Every finished round is kept: go on with --resume, with "
-        "any number of processes."
-    )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,25 +10,17 @@ from pren.cli.options import Json
 from pren.cli.output import print_json, stdout, table
 
 
-class Kind(str, Enum):
-    """What can be listed."""
-
-    methods = "methods"
-    datasets = "datasets"
-    backbones = "backbones"
-
-
 def list_names(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    kind: Annotated[Literal["methods", "datasets", "backbones"], typer.Argument(help="What to list.")],
     pattern: Annotated[str, typer.Argument(metavar="[GLOB]", help="Only names that match, such as 'pren*'.")] = "*",
     json: Json = False,
 ) -> None:
     """List methods, data sets or backbones."""
-    if kind is Kind.methods:
+    if kind == "methods":
         from pren.methods.registry import list_methods
 
         rows = [(entry.name, entry.summary) for entry in list_methods(pattern)]
-    elif kind is Kind.backbones:
+    elif kind == "backbones":
         from pren.vision.backbones import find_backbone, list_backbones
 
         rows = [(name, find_backbone(name).summary) for name in list_backbones(pattern)]

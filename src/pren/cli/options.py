@@ -7,12 +7,12 @@ import os
 import shlex
 import sys
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pren.children import THREAD_VARIABLES
 from pren.errors import PrenError
 from pren.plain_yaml import parse_yaml
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
-
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # which child processes read
 
 
 def use_threads(threads: int | None) -> int | None:
@@ -37,16 +35,7 @@ def use_threads(threads: int | None) -> int | None:
     return threads
 
 
-class Accelerator(str, Enum):
-    """As Lightning Fabric names them."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-    mps = "mps"
-
-
-AcceleratorName = Annotated[Accelerator, typer.Option("--accelerator", help="Where to compute.")]
+Accelerator = Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option("--accelerator", help="Where to compute.")]
 Data = typer.Argument(metavar="DATA", help="A registered name, a folder, or a .npz file.")
 Root = Annotated[
     str | None, typer.Option("--root", help="The folder of a data set that is not embedded; $PREN_DATA by default.")
@@ -95,13 +84,7 @@ class DataChoice:
 
 
 def parse_assignments(assignments: list[str], flag: str = "--set", example: str = "heads=20") -> dict[str, Any]:
-    """Turn ``["heads=20", "hidden=[256, 256]"]`` into names and values; values are read as YAML.
-
-    Args:
-        assignments: As they stand on the command line.
-        flag: The option they were given with, for messages.
-        example: One of them, for messages.
-    """
+    """Turn ``["heads=20", "hidden=[256, 256]"]`` into names and values, which are read as YAML."""
     params: dict[str, Any] = {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
@@ -112,37 +95,33 @@ def parse_assignments(assignments: list[str], flag: str = "--set", example: str 
 
 
 def build_config(
-    config: Path | None,
     given: dict[str, Any],
+    options: dict[str, Any],
     params: dict[str, Any],
+    file: Path | None = None,
     base: dict[str, Any] | None = None,
-    data_options: dict[str, Any] | None = None,
 ) -> RunConfig:
-    """Join what a run folder or a YAML file says with what the command line says, which wins.
+    """Join what an interrupted run or a YAML file says with what the command line says, which wins.
 
     Args:
-        config: The YAML file, if any.
-        given: Top-level settings of the command line; None where not given.
-        params: Parameters of the command line.
-        base: What to start from (an interrupted run's own configuration).
-        data_options: Options of the data set from the command line.
+        given: Settings of the command line; None where not given.
+        options: The data set's.
+        params: The method's.
+        file: A YAML file with settings.
+        base: The settings of an interrupted run.
     """
     from pren.runs.config import parse_config, read_yaml
 
-    content = dict(base or {})
-    where = "The command line"
-    if config is not None:
-        content |= read_yaml(config)
-        where = str(config)
+    content = (base or {}) | ({} if file is None else read_yaml(file))
     content |= {key: value for key, value in given.items() if value is not None}
     if "data" not in content:
         raise PrenError("Say which data to fit: a registered name ('pren list datasets'), a .npz file or a folder.")
-    for group, new in (("options", data_options or {}), ("params", params)):
-        old = content.get(group)
-        if isinstance(old, dict) or old is None:
-            content[group] = {**(old or {}), **new}
+    for group, new in (("options", options), ("params", params)):
+        old = {} if content.get(group) is None else content[group]
+        if isinstance(old, dict):  # else `parse_config` says that it is not
+            content[group] = {**old, **new}
     content.pop("record", None)
-    return parse_config(content, where)
+    return parse_config(content, "The command line" if file is None else str(file))
 
 
 def command_line() -> str:
@@ -152,13 +131,12 @@ def command_line() -> str:
 
 def with_seed(config: RunConfig, seed: int | None) -> RunConfig:
     """The configuration with a seed, if one is given and the method has a use for it."""
-    from pren.methods.params import schema
     from pren.methods.registry import METHODS
 
     if seed is None:
         return config
     entry = METHODS[config.method]
-    if "seed" not in schema(entry.method).model_fields:
+    if "seed" not in entry.method.params:
         log.info("%s leaves nothing to chance: --seed is ignored.", entry.title)
         return config
     return config.model_copy(update={"params": {**config.params, "seed": seed}})

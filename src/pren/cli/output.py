@@ -47,9 +47,14 @@ def safe(text: object) -> str:
     return escape(visible(text))
 
 
+def say(text: object, console: Console | None = None, style: str = "") -> None:
+    """Print any text as one line, on standard output if nothing else is said."""
+    (console or stdout()).print(Text(visible(text), style), soft_wrap=True)
+
+
 def complain(message: str) -> None:
     """Say what went wrong, as plain lines that can be searched and copied."""
-    stderr().print(f"[bold red]Error:[/] {safe(message)}", soft_wrap=True)
+    stderr().print(f"[bold red]Error:[/] {escape(visible(message))}", soft_wrap=True)
 
 
 def print_json(content: Any) -> None:

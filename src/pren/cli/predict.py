@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pren.cli.options import Json
-from pren.cli.output import print_json, safe, show_log, stdout, table
+from pren.cli.output import print_json, say, show_log, stdout, table
 from pren.cli.vision import CacheFolder, WeightsFile
 from pren.errors import PrenError
 
@@ -55,21 +55,16 @@ def predict(
         stdout().print(table(["input", "class", "score"], _long(found), 2))
     else:
         unread = f" {len(reasons)} of them could not be read." if reasons else ""
-        stdout().print(f"{len(found)} predictions are in {safe(out)}.{unread}", soft_wrap=True)
+        say(f"{len(found)} predictions are in {out}.{unread}")
 
 
 def _records(found: Predictions) -> list[dict[str, Any]]:
     """For machines."""
-    return [
-        {
-            "input": name,
-            "classes": [
-                {"class": label, "score": float(score)} for label, score in zip(labels, scores, strict=not error)
-            ],
-            "error": error or None,
-        }
-        for name, labels, scores, error in zip(found.names, found.labels, found.scores, found.errors, strict=True)
-    ]
+    records = []
+    for name, labels, scores, error in zip(found.names, found.labels, found.scores, found.errors, strict=True):
+        best = [{"class": label, "score": float(score)} for label, score in zip(labels, scores, strict=not error)]
+        records.append({"input": name, "classes": best, "error": error or None})
+    return records
 
 
 def _wide(found: Predictions) -> tuple[list[str], list[list[Any]]]:

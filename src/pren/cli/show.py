@@ -19,12 +19,9 @@ def show(run: RunPath, json: Json = False) -> None:
         print_json({**summary, "history": history})
         return
     show_summary(summary)
-    console = stdout()
-    console.print()
-    console.print(table(["parameter", "value"], summary["params"].items(), 2))
+    stdout().print("", table(["parameter", "value"], summary["params"].items(), 2), sep="\n")
     if history:
-        console.print()
         columns = list(history[-1])
         rows = [["-" if row[name] is None else row[name] for name in columns] for row in history]
         rows = [[f"{cell:.3f}" if isinstance(cell, float) else cell for cell in row] for row in rows]
-        console.print(table(columns, rows, 0))
+        stdout().print("", table(columns, rows, 0), sep="\n")

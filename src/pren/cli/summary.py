@@ -6,22 +6,14 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from pren.cli.output import percent, safe, stdout, table
+from pren.cli.output import percent, safe, say, stdout, table
 from pren.evaluation import FIGURES, TITLES
 from pren.methods.registry import METHODS
 from pren.methods.storage import MODEL_FILE
 from pren.runs.folder import RunFolder
 
 # What a method does with images; it has no effect on the features of a frozen backbone.
-OF_IMAGES = {
-    "backbone",
-    "weights",
-    "geometry",
-    "backbone_lr",
-    "augmentation",
-    "precision",
-    "train_statistics",
-}
+OF_IMAGES = set("backbone weights geometry backbone_lr augmentation precision train_statistics".split())
 
 
 def run_summary(run: RunFolder) -> dict[str, Any]:
@@ -49,31 +41,25 @@ def run_summary(run: RunFolder) -> dict[str, Any]:
 
 def show_summary(summary: dict[str, Any]) -> None:
     """Print a summary as a small table, and where the results are."""
-    console = stdout()
-    setting = summary["setting"]
+    setting, metrics, asked = summary["setting"], summary["metrics"], summary["extractor"]
     method = METHODS[summary["method"]].title
     data = Path(summary["data"]).name  # of a file, whose path is long; a registered name is its own
     split = f" {summary['split']}" if summary["split"] else ""
     options = "".join(f", {key}={value}" for key, value in summary["options"].items())
-    console.print(f"[bold]{safe(method)}[/] on {safe(data + split)} ({safe(setting + options)}, {_state(summary)})")
-    if summary["extractor"] is not None:
-        asked = summary["extractor"]
+    what = safe(f"on {data}{split} ({setting}{options}, {_state(summary)})")
+    stdout().print(f"[bold]{safe(method)}[/] {what}", soft_wrap=True)
+    if asked is not None:
         weights = f"weights {asked['weights']}" if asked["weights"] else "trained weights"
-        console.print(
-            safe(f"features of {asked['backbone']}, frozen ({weights}, geometry {asked['geometry']})"), soft_wrap=True
-        )
-    metrics = summary["metrics"]
+        say(f"features of {asked['backbone']}, frozen ({weights}, geometry {asked['geometry']})")
     if metrics is not None:
         header = ["", *(TITLES[key] for key in FIGURES[setting])]
-        row = ["per cent", *(percent(metrics.get(key)) for key in FIGURES[setting])]  # older runs have no AUSUC
-        console.print(table(header, [row]))
+        stdout().print(table(header, [["per cent", *(percent(metrics.get(key)) for key in FIGURES[setting])]]))
     hashes = summary["record"].get("hashes")
     split_hash = hashes.get("split", "?") if isinstance(hashes, dict) else "?"
-    console.print(f"split {safe(split_hash)}, seed {safe(summary['params'].get('seed', '-'))}")
+    say(f"split {split_hash}, seed {summary['params'].get('seed', '-')}")
     if summary["finished"]:
-        console.print(f"Model: {safe(summary['model'])}", soft_wrap=True)
-        labelled = _counted(Path(summary["predictions"]))
-        console.print(f"Labels: {safe(summary['predictions'])} ({labelled})", soft_wrap=True)
+        say(f"Model: {summary['model']}")
+        say(f"Labels: {summary['predictions']} ({_counted(Path(summary['predictions']))})")
 
 
 def _state(summary: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ import typer
 from pren.cli import options
 from pren.cli.bundles import bundled
 from pren.cli.options import DataChoice, Json, command_line
-from pren.cli.output import percent, print_json, safe, show_log, stderr, stdout, table
+from pren.cli.output import percent, print_json, say, show_log, stderr, stdout, table
 from pren.cli.progress import continued, counted, extraction
 from pren.cli.vision import BackboneChoice
 from pren.errors import PrenError
@@ -50,54 +50,46 @@ def tune(
     show_log()
     from pren.experiments.extras import need
     from pren.experiments.tuning import tune as run
-    from pren.methods.params import schema
     from pren.methods.registry import METHODS
 
     optuna_log = need("optuna.logging", "tune")
     optuna_log.set_verbosity(optuna_log.WARNING)
     params = options.parse_assignments(assignments or [])
     given = {"data": data, "method": method, **chosen.settings()}
-    config = vision.applied(options.build_config(None, given, params, None, chosen.options()))
-    if "seed" not in params and "seed" in schema(METHODS[method].method).model_fields:
+    config = vision.applied(options.build_config(given, chosen.options(), params))
+    if "seed" not in params and "seed" in METHODS[method].method.params:
         config = options.with_seed(config, seed)
     first = None if start is None else _params_of(start, method)
     folder = out or _default_folder(config)
     title = f"Tuning {METHODS[method].title} on {config.data} ({config.setting})"
-    with counted(title, "trials") as say, extraction() as on_extract, continued(folder):
+    with counted(title, "trials") as show, extraction() as on_extract, continued(folder):
 
         def on_trial(number: int, trial: Trial, best: Trial | None) -> None:
             result = f"failed: {trial.error}" if trial.value is None else percent(trial.value)
             best_so_far = percent(best.value) if best is not None else "-"
-            say(number, trials, f"{result}   best {best_so_far}   {trial.seconds:.1f} s")
+            show(number, trials, f"{number:3d}/{trials}   {result}   best {best_so_far}   {trial.seconds:.1f} s")
 
         study = partial(run, config, folder, trials=trials, seed=seed, start=first, command=command_line())
         tuned = study(on_trial=on_trial, on_extract=on_extract)
-    if json:
-        print_json(_summary(tuned, folder))
-    else:
-        _show(tuned, folder)
+    (print_json if json else _show)(_summary(tuned, folder))
 
 
 def _default_folder(config: RunConfig) -> Path:
     """A name that tells studies apart: tuning/cub-PS-gzsl-eszsl."""
-    setting = [config.setting] if config.setting != "zsl" else []
-    split = [config.split] if config.split else []
-    return Path("tuning") / "-".join([Path(config.data).stem, *split, *setting, config.method])
+    setting = config.setting if config.setting != "zsl" else None
+    return Path("tuning") / "-".join(filter(None, [Path(config.data).stem, config.split, setting, config.method]))
 
 
-def _show(tuned: Tuned, folder: Path) -> None:
+def _show(summary: dict[str, Any]) -> None:
     from pren.evaluation import TITLES
-    from pren.experiments.folder import STUDY_FILE
-    from pren.experiments.tuning import CONFIG_FILE
 
-    console = stdout()
-    folds = ", ".join(percent(value) for value in tuned.folds)
-    figure = f"{TITLES[tuned.figure]} {percent(tuned.value)}"
-    console.print(f"[bold]{figure}[/] on average over the validation folds ({folds})")
-    console.print(table(["parameter", "value"], tuned.config.params.items(), 2))
-    if tuned.failed:
-        stderr().print(f"{tuned.failed} of {tuned.trials} trials failed; {safe(folder / STUDY_FILE)} says why.")
-    console.print(f"Try next: pren fit --config {safe(shlex.quote(str(folder / CONFIG_FILE)))}", soft_wrap=True)
+    folds = ", ".join(map(percent, summary["folds"]))
+    figure = f"{TITLES[summary['figure']]} {percent(summary['mean_over_folds'])}"
+    stdout().print(f"[bold]{figure}[/] on average over the validation folds ({folds})")
+    stdout().print(table(["parameter", "value"], summary["params"].items(), 2))
+    if summary["failed"]:
+        say(f"{summary['failed']} of {summary['trials']} trials failed; {summary['study']} says why.", stderr())
+    say(f"Try next: pren fit --config {shlex.quote(summary['config'])}")
 
 
 def _params_of(path: Path, method: str) -> dict[str, Any]:
@@ -110,10 +102,12 @@ def _params_of(path: Path, method: str) -> dict[str, Any]:
 
 
 def _summary(tuned: Tuned, folder: Path) -> dict[str, Any]:
+    from pren.experiments.folder import STUDY_FILE
     from pren.experiments.tuning import CONFIG_FILE
 
     return {
         "config": str(folder / CONFIG_FILE),
+        "study": str(folder / STUDY_FILE),
         "method": tuned.config.method,
         "params": tuned.config.model_dump(mode="json")["params"],
         "figure": tuned.figure,

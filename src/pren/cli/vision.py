@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,13 +13,6 @@ from pren.errors import PrenError
 
 if TYPE_CHECKING:
     from pren.runs.config import RunConfig
-
-
-class Geometry(str, Enum):
-    """How an image is brought to the backbone's size."""
-
-    whole = "whole"
-    timm = "timm"
 
 
 BackboneName = Annotated[
@@ -32,7 +24,7 @@ WeightsFile = Annotated[
     typer.Option("--weights", metavar="FILE", help="Its weights: a file, or 'random'; trained ones by default."),
 ]
 GeometryName = Annotated[
-    Geometry | None,
+    Literal["whole", "timm"] | None,
     typer.Option("--geometry", help="Squeeze the whole image (default, as in the paper), or crop as timm does."),
 ]
 CacheFolder = Annotated[
@@ -56,16 +48,11 @@ class BackboneChoice:
 
     def said(self) -> dict[str, str]:
         """What was said, by the names of `Extractor` and of PrEN's parameters."""
-        geometry = None if self.geometry is None else self.geometry.value
-        said = {"backbone": self.backbone, "weights": self.weights, "geometry": geometry}
+        said = {"backbone": self.backbone, "weights": self.weights, "geometry": self.geometry}
         return {key: value for key, value in said.items() if value is not None}
 
     def applied(self, config: RunConfig, methods: Sequence[str] = ()) -> RunConfig:
-        """A configuration with all this: its extractor, or its method's parameters.
-
-        Args:
-            config: What else was said.
-            methods: Those that will be given the data; that of the configuration if left out.
+        """A configuration (for its method, or for these methods) with all this as its extractor or its parameters.
 
         Raises:
             PrenError: If there is no such backbone, the data are not photographs, or a method has no use for it.

@@ -10,7 +10,6 @@ from pren.evaluation.metrics import (
     Metrics,
     check_answers,
     evaluate,
-    evaluate_predictions,
 )
 
 __all__ = [
@@ -24,6 +23,5 @@ __all__ = [
     "best_gamma",
     "check_answers",
     "evaluate",
-    "evaluate_predictions",
     "trade_off",
 ]

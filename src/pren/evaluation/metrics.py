@@ -32,15 +32,7 @@ class _Record(BaseModel):
 
 
 class ClassResult(_Record):
-    """What became of the test images of one class.
-
-    Attributes:
-        name: The class.
-        seen: Whether it had labelled images in training.
-        images: How many test images it has.
-        correct: How many of them were recognised.
-        accuracy: correct / images; None if there are no images.
-    """
+    """What became of the test images of one class; its accuracy is None if there are none."""
 
     name: str
     seen: bool
@@ -50,13 +42,7 @@ class ClassResult(_Record):
 
 
 class Confusion(_Record):
-    """How many images of one class were taken for another (or for their own).
-
-    Attributes:
-        true: The class of the images.
-        predicted: What they were taken for.
-        count: How many, at least 1.
-    """
+    """How many images of one class were taken for another (or for their own): at least 1."""
 
     true: str
     predicted: str
@@ -75,8 +61,7 @@ class Metrics(_Record):
         u: GZSL: Top-1 on the images of unseen classes. None in ZSL, or if there are no such images.
         s: GZSL: Top-1 on the images of seen classes. None in ZSL, or if there are no such images.
         h: GZSL: the harmonic mean of u and s, 0 if both are 0. None if either is.
-        ausuc: GZSL: the area under the curve of s over u for all γ. None if u or s is, where there are no (finite)
-            scores, and in what versions before it wrote.
+        ausuc: GZSL: the area under the curve of s over u for all γ. None if u or s is, or scores are not finite.
         per_class: One row per candidate class, in the order of the class table.
         confusion: The cells of the confusion matrix that are not zero, most frequent first, then by name.
     """
@@ -103,17 +88,18 @@ def evaluate(scores: NDArray[np.float64], answers: Answers, classes: ClassTable,
 
     Args:
         scores: (N, L) any calibration for GZSL included.
-        answers: The labels of the N images.
+        answers: The labels of the N images; those that are `UNKNOWN` are left out.
         classes: The L classes.
         setting: "zsl": the candidates are the unseen classes; "gzsl": all classes.
 
     Raises:
         PrenError: If the arguments do not fit together, scores hold NaN, or no image has a known label.
     """
-    expected = (len(answers.labels), len(classes))
-    if scores.shape != expected:
+    labels = answers.labels
+    if scores.shape != (len(labels), len(classes)):
         raise PrenError(
-            f"scores must have one row per image and one column per class, {expected}, but have shape {scores.shape}."
+            f"scores must have one row per image and one column per class, {(len(labels), len(classes))}, but have "
+            f"shape {scores.shape}."
         )
     undefined = np.isnan(scores).any(axis=1)
     if undefined.any():
@@ -121,55 +107,21 @@ def evaluate(scores: NDArray[np.float64], answers: Answers, classes: ClassTable,
             f"scores hold NaN, first for image {int(undefined.argmax())}: the model that made them has diverged or was "
             "given broken inputs."
         )
-    predicted = best_candidate(scores, _candidates(classes, setting))
-    metrics = evaluate_predictions(predicted, answers, classes, setting)
-    curve = trade_off(scores, answers, classes) if setting == "gzsl" else None
-    return metrics if curve is None else metrics.model_copy(update={"ausuc": curve.area()})
-
-
-def evaluate_predictions(
-    predicted: NDArray[np.int64], answers: Answers, classes: ClassTable, setting: Setting
-) -> Metrics:
-    """Compare predicted classes with the answers.
-
-    Args:
-        predicted: (N,) rows of the class table; unseen classes only in ZSL.
-        answers: The labels of the N images; those that are `UNKNOWN` are left out.
-        classes: The L classes.
-        setting: "zsl" or "gzsl".
-
-    Raises:
-        PrenError: If the arguments do not fit together or no image has a known label.
-    """
-    labels = answers.labels
-    if labels.ndim != 1 or predicted.shape != labels.shape:
-        raise PrenError(
-            f"Predictions and answers must be one per image, but have shapes {predicted.shape} and {labels.shape}."
-        )
-    for what, array in (("prediction", predicted), ("answer", labels)):
-        if array.dtype.kind not in "iu":
-            raise PrenError(f"The {what} for an image must be a row number of the class table, not {array.dtype}.")
-    candidates = _candidates(classes, setting)
-    known = labels != UNKNOWN
-    everywhere = np.ones_like(known)
-    _check("The prediction", predicted, everywhere, candidates, classes, "predict among the unseen classes only")
     check_answers(answers, classes, setting)
+    known = labels != UNKNOWN
     if not known.any():
         raise PrenError("No image has a known label, so there is nothing to evaluate: give the classes of some.")
-
-    matrix = np.asarray(
-        confusion_matrix(labels[known], predicted[known], labels=np.arange(len(classes))), dtype=np.int64
-    )
-    rows = [
-        _class_result(classes, row, images=int(matrix[row].sum()), correct=int(matrix[row, row]))
-        for row in np.flatnonzero(candidates).tolist()
-    ]
+    candidates = classes.among(candidates_of(setting))
+    predicted = best_candidate(scores, candidates)
+    matrix = confusion_matrix(labels[known], predicted[known], labels=np.arange(len(classes)))
+    rows = [_class_result(classes, row, matrix) for row in np.flatnonzero(candidates).tolist()]
     # fmean rounds correctly, so the order of the classes does not matter
     present = [(row.seen, row.accuracy) for row in rows if row.accuracy is not None]
     of_unseen = [accuracy for seen, accuracy in present if not seen]
     of_seen = [accuracy for seen, accuracy in present if seen]
     u = fmean(of_unseen) if setting == "gzsl" and of_unseen else None
     s = fmean(of_seen) if of_seen else None  # there are none in ZSL
+    curve = trade_off(scores, answers, classes) if setting == "gzsl" else None
     return Metrics(
         setting=setting,
         images=int(known.sum()),
@@ -179,6 +131,7 @@ def evaluate_predictions(
         u=u,
         s=s,
         h=None if u is None or s is None else float(harmonic_mean((u, s))),
+        ausuc=None if curve is None else curve.area(),
         per_class=tuple(rows),
         confusion=_cells(matrix, classes.names),
     )
@@ -190,57 +143,32 @@ def check_answers(answers: Answers, classes: ClassTable, setting: Setting) -> No
     Raises:
         PrenError: If one is outside the class table or, in ZSL, names a seen class.
     """
-    remedy = "evaluate as 'gzsl', or leave such images out of the pool"
-    known = answers.labels != UNKNOWN
-    _check("The answer", answers.labels, known, _candidates(classes, setting), classes, remedy)
-
-
-def _candidates(classes: ClassTable, setting: Setting) -> NDArray[np.bool_]:
-    """(L,) the classes an image can be taken for."""
-    if setting not in ("zsl", "gzsl"):
-        raise PrenError(f"setting must be 'zsl' or 'gzsl', not {setting!r}.")
-    return classes.among(candidates_of(setting))
-
-
-def _check(
-    what: str,
-    rows: NDArray[np.int64],
-    where: NDArray[np.bool_],
-    candidates: NDArray[np.bool_],
-    classes: ClassTable,
-    remedy: str,
-) -> None:
-    """Check that rows (N,), where (N,) says so, are rows of the class table and candidates (L,)."""
-    outside = where & ((rows < 0) | (rows >= len(classes)))
+    labels = answers.labels
+    outside = (labels != UNKNOWN) & ((labels < 0) | (labels >= len(classes)))
     if outside.any():
         place = int(outside.argmax())
         raise PrenError(
-            f"{what} for image {place} is {rows[place]}, which is outside the class table, with rows 0 to "
+            f"The answer for image {place} is {labels[place]}, which is outside the class table, with rows 0 to "
             f"{len(classes) - 1}."
         )
-    barred = where & ~candidates[rows * where]
+    barred = (labels != UNKNOWN) & ~classes.among(candidates_of(setting))[labels]
     if barred.any():
         place = int(barred.argmax())
         raise PrenError(
-            f"{what} for image {place} is {classes.names[rows[place]]!r}, a seen class, but in 'zsl' there are only "
-            f"unseen ones: {remedy}."
+            f"The answer for image {place} is {classes.names[labels[place]]!r}, a seen class, but in 'zsl' there are "
+            "only unseen ones: evaluate as 'gzsl', or leave such images out of the pool."
         )
 
 
-def _class_result(classes: ClassTable, row: int, images: int, correct: int) -> ClassResult:
-    return ClassResult(
-        name=classes.names[row],
-        seen=bool(classes.seen[row]),
-        images=images,
-        correct=correct,
-        accuracy=correct / images if images else None,
-    )
+def _class_result(classes: ClassTable, row: int, matrix: NDArray[np.int64]) -> ClassResult:
+    images, correct = int(matrix[row].sum()), int(matrix[row, row])
+    accuracy = correct / images if images else None
+    seen = bool(classes.seen[row])
+    return ClassResult(name=classes.names[row], seen=seen, images=images, correct=correct, accuracy=accuracy)
 
 
 def _cells(matrix: NDArray[np.int64], names: Sequence[str]) -> tuple[Confusion, ...]:
     """Turn the cells of a confusion matrix (L, L) that are not zero into rows."""
-    cells = [
-        Confusion(true=names[true], predicted=names[predicted], count=int(matrix[true, predicted]))
-        for true, predicted in np.argwhere(matrix).tolist()
-    ]
+    places = np.argwhere(matrix).tolist()
+    cells = [Confusion(true=names[t], predicted=names[p], count=int(matrix[t, p])) for t, p in places]
     return tuple(sorted(cells, key=lambda cell: (-cell.count, cell.true, cell.predicted)))

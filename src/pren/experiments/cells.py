@@ -24,12 +24,9 @@ class Cell(BaseModel):
     """What makes a result this one and no other. Where the data are does not matter.
 
     Attributes:
-        method: A registered name.
-        params: Every parameter of it, the seed included.
-        setting: "zsl" or "gzsl".
+        params: Every parameter of the method, the seed included.
         hashes: Of the data, the split and the answers.
         seed: None for methods without randomness.
-        version: Of pren.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,8 +55,6 @@ class Result(BaseModel):
 
     Attributes:
         figures: Those that the setting has, as fractions.
-        fit_seconds: How long fitting took.
-        predict_seconds: How long scoring the pool took.
         peak_bytes: The most memory that the process held, its data included.
         error: Why it failed; None if it did not.
         traceback: Where it failed, line by line, if that is a defect of pren or of the method.
@@ -76,12 +71,7 @@ class Result(BaseModel):
 
 
 class Task(BaseModel):
-    """A cell, and where its data are.
-
-    Attributes:
-        cell: What to compute.
-        config: What to load and fit; its parameters are those of the cell.
-    """
+    """A cell, and what to load and fit for it: its parameters are those of the cell."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -96,18 +86,12 @@ def data_hashes(problem: Problem, answers: Answers) -> dict[str, str]:
 
 def make_task(config: RunConfig, hashes: dict[str, str], seed: int | None) -> Task:
     """The task of fitting a configuration, whose parameters are made complete, with a seed."""
-    with_seed = config if seed is None else config.model_copy(update={"params": {**config.params, "seed": seed}})
-    resolved = with_seed.resolved()
+    given = config.params if seed is None else {**config.params, "seed": seed}
+    resolved = config.model_copy(update={"params": given}).resolved().with_absolute_paths()
     params = resolved.model_dump(mode="json")["params"]
-    cell = Cell(
-        method=config.method,
-        params=params,
-        setting=config.setting,
-        hashes=hashes,
-        seed=seed,
-        version=__version__,
-    )
-    return Task(cell=cell, config=resolved.model_copy(update={"params": params}).with_absolute_paths())
+    what = {"method": config.method, "params": params, "setting": config.setting}
+    cell = Cell.model_validate({**what, "hashes": hashes, "seed": seed, "version": __version__})
+    return Task(cell=cell, config=resolved.model_copy(update={"params": params}))
 
 
 def compute(task: Task) -> Result:

@@ -17,7 +17,6 @@ from pren.experiments.store import Store
 from pren.experiments.summary import Row, summarise
 from pren.experiments.tables import write_tables
 from pren.experiments.workers import run_tasks
-from pren.methods.params import schema
 from pren.methods.registry import METHODS
 from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
@@ -118,9 +117,8 @@ class _Group:
 def _groups(plan: Plan, on_extract: OnProgress | None) -> list[_Group]:
     if not plan.data or not plan.methods:
         raise PrenError("There is nothing to compare: name some data and some methods.")
-    titles = _titles(plan.data)
     groups = []
-    for title, data in zip(titles, plan.data, strict=True):
+    for title, data in zip(_titles(plan.data), plan.data, strict=True):
         problem, answers = open_problem(data, on_extract=on_extract, methods=plan.methods)
         if answers is None:
             raise PrenError(f"{data.data} has no answers, so methods cannot be compared on it.")
@@ -131,8 +129,7 @@ def _groups(plan: Plan, on_extract: OnProgress | None) -> list[_Group]:
             config = data.model_copy(update={"method": name})
             params = plan.parameters.of(config)
             config = config.model_copy(update={"params": {**params, **data.params}})
-            config.resolved().create_method()  # what is wrong with its parameters is said now
-            seeds = list(range(plan.seeds)) if "seed" in schema(entry.method).model_fields else [None]
+            seeds = list(range(plan.seeds)) if "seed" in entry.method.params else [None]
             tasks = [make_task(config, hashes, seed) for seed in seeds]
             groups.append(_Group(title, entry.title, bool(params), tasks))
     return groups

@@ -9,15 +9,7 @@ from pren.errors import PrenError
 
 
 def need(module: str, extra: str) -> ModuleType:
-    """Import a module of an optional package.
-
-    Args:
-        module: Its dotted name.
-        extra: Which extra of pren brings it.
-
-    Raises:
-        PrenError: If it is not installed.
-    """
+    """Import a module of an optional package; a `PrenError` says which extra of pren brings it."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pren.errors import PrenError
-from pren.files import WRITING, check_links, remove
+from pren.files import WRITING, check_links, make_folder, remove
 from pren.runs.lock import LOCK, Lock
 
 CELLS = "cells"  # the folder that a comparison keeps its results in
@@ -16,21 +16,12 @@ STUDY_FILE = "study.json"  # the file that a study is kept in
 
 @contextmanager
 def held_folder(path: Path, command: str = "") -> Iterator[None]:
-    """Hold a folder against other writers.
-
-    Args:
-        path: A folder that is new or empty, or that holds nothing but experiments.
-        command: How this was started, for the message that others get.
+    """Hold a folder that is new or empty, or holds nothing but experiments, against other writers.
 
     Raises:
-        PrenError: If it holds something else, or somebody else writes in it.
+        PrenError: If it holds something else, or somebody else writes in it: with what command, the lock says.
     """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise PrenError(
-            f"Cannot make the folder {path}: {error.strerror or error}. Choose another one with --out."
-        ) from error
+    make_folder(path)
     lock = Lock(path, command)
     try:
         if not _holds_experiments(path):

@@ -25,11 +25,7 @@ class Parameters:
     tuned: tuple[RunConfig, ...] = ()
 
     def of(self, config: RunConfig) -> dict[str, Any]:
-        """The parameters for a method on some data; nothing where none are given. The seed is not among them.
-
-        Raises:
-            PrenError: If two configurations were tuned for the same.
-        """
+        """The parameters for a method on some data; nothing where none are given. The seed is not among them."""
         found = [tuned.params for tuned in self.tuned if _subject(tuned) == _subject(config)]
         if len(found) > 1:
             raise PrenError(
@@ -49,22 +45,20 @@ def read_parameters(path: Path) -> Parameters:
     Raises:
         PrenError: If a method or a parameter is unknown, or there is nothing to read.
     """
-    if path.is_dir():
-        files = sorted({*path.glob("*.yaml"), *path.glob("*/config.yaml")})
-        if not files:
-            raise PrenError(f"{path} holds no configuration: neither NAME.yaml nor NAME/config.yaml.")
-        return Parameters(tuned=tuple(_read_config(file, read_yaml(file)) for file in files))
-    content = read_yaml(path)
-    if "method" in content:
-        return Parameters(tuned=(_read_config(path, content),))
-    for name, params in content.items():
+    files = sorted({*path.glob("*.yaml"), *path.glob("*/config.yaml")}) if path.is_dir() else [path]
+    if not files:
+        raise PrenError(f"{path} holds no configuration: neither NAME.yaml nor NAME/config.yaml.")
+    contents = [read_yaml(file) for file in files]
+    if path.is_dir() or "method" in contents[0]:
+        return Parameters(tuned=tuple(map(_read_config, files, contents)))
+    for name, params in contents[0].items():
         if not isinstance(params, dict):
             raise PrenError(f"{path}: {name} must have names and values, such as 'eszsl: {{feature_reg: 10}}'.")
         try:
             create(str(name), **{str(key): value for key, value in params.items()})
         except PrenError as error:
             raise PrenError(f"{path}: {error}") from error
-    return Parameters(everywhere=content)
+    return Parameters(everywhere=contents[0])
 
 
 def _read_config(path: Path, content: dict[str, Any]) -> RunConfig:

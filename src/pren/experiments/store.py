@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from pren.errors import PrenError
 from pren.experiments.cells import Cell, Result
@@ -22,22 +22,14 @@ class _Entry(BaseModel):
 
 
 class Store:
-    """Looks results up and keeps them.
-
-    Args:
-        folder: Where; it must be there, and held against other writers.
-    """
+    """Looks results up and keeps them in a folder that is there, and held against other writers."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / CELLS
         self._folder.mkdir(exist_ok=True)
 
     def get(self, cell: Cell) -> Result | None:
-        """The result of a cell, None if there is none yet.
-
-        Raises:
-            PrenError: If its file is damaged.
-        """
+        """The result of a cell, None if there is none yet; a `PrenError` if its file is damaged."""
         path = self._path(cell)
         if not path.exists():
             return None
@@ -45,7 +37,7 @@ class Store:
             entry = _Entry.model_validate_json(read_bytes(path, MOST_BYTES))
             if entry.cell.key() != cell.key():
                 raise ValueError("it is the result of another cell")
-        except (ValidationError, ValueError) as error:
+        except ValueError as error:
             raise PrenError(f"{path} is damaged: remove it, and the cell is computed again.") from error
         return entry.result
 

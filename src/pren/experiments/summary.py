@@ -35,10 +35,7 @@ class Row:
         runs: How many cells have been computed.
         failed: How many of them failed.
         reason: Why the first of those failed.
-        figures: By name, as fractions; None where all failed.
-        fit_seconds: Over the cells that did not fail, also what follows.
-        predict_seconds: Scoring the pool.
-        peak_bytes: The most memory.
+        figures: By name, as fractions; None where all failed. This and what follows is over those that did not fail.
     """
 
     data: str

@@ -60,32 +60,24 @@ def table_of(rows: Sequence[Row], setting: Setting) -> tuple[list[str], list[lis
 def markdown(rows: Sequence[Row], setting: Setting) -> str:
     """One table for each data set."""
     lines = []
-    for data, group in _by_data(rows):
-        header, cells, bold = table_of(group, setting)
-        lines += [f"## {escape_markdown(data)} ({setting})", "", _row(header, escape_markdown)]
-        lines.append("|" + "|".join(["---", *["---:"] * (len(header) - 1)]) + "|")
-        for texts, best in zip(cells, bold, strict=True):
-            marked = [f"**{text}**" if b else text for text, b in zip(map(escape_markdown, texts), best, strict=True)]
-            lines.append(_row(marked, str))
-        lines += ["", _legend(group, escape_markdown), ""]
+    for title, (header, *cells), legend in _tables(rows, setting, escape_markdown, "**%s**"):
+        rule = "|".join(["---", *["---:"] * (len(header) - 1)])
+        table = [f"| {' | '.join(line)} |" for line in cells]
+        lines += [f"## {title}", "", f"| {' | '.join(header)} |", f"|{rule}|", *table, "", legend, ""]
     return "\n".join(lines)
 
 
 def latex(rows: Sequence[Row], setting: Setting) -> str:
     """One table for each data set; it needs no package."""
     lines = ["% made by 'pren compare'"]
-    for data, group in _by_data(rows):
-        header, cells, bold = table_of(group, setting)
-        columns = ["r"] * (len(header) - 1)
-        if header[-1] == "note":
+    for title, (names, *cells), legend in _tables(rows, setting, escape_latex, r"\textbf{%s}"):
+        columns = ["l", *["r"] * (len(names) - 1)]
+        if names[-1] == "note":
             columns[-1] = "p{4cm}"
-        lines += [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{l{''.join(columns)}}}", r"\hline"]
-        lines += [" & ".join(map(escape_latex, header)) + r" \\", r"\hline"]
-        for texts, best in zip(cells, bold, strict=True):
-            marked = [rf"\textbf{{{t}}}" if b else t for t, b in zip(map(escape_latex, texts), best, strict=True)]
-            lines.append(" & ".join(marked) + r" \\")
-        caption = f"{escape_latex(data)} ({setting}). {_legend(group, escape_latex)}"
-        lines += [r"\hline", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table}", ""]
+        header, *table = [" & ".join(line) + r" \\" for line in (names, *cells)]
+        lines += [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{{''.join(columns)}}}"]
+        lines += [r"\hline", header, r"\hline", *table, r"\hline", r"\end{tabular}"]
+        lines += [rf"\caption{{{title}. {legend}}}", r"\end{table}", ""]
     return "\n".join(lines)
 
 
@@ -139,19 +131,23 @@ def _one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in spaced)
 
 
-def _by_data(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+def _tables(
+    rows: Sequence[Row], setting: Setting, escape: Callable[[str], str], bold: str
+) -> Iterator[tuple[str, list[list[str]], str]]:
+    """For each data set its title, the lines of its table with the header first, and a legend."""
     for data, group in groupby(rows, key=lambda row: row.data):
-        yield data, list(group)
+        shown = list(group)
+        header, cells, best = table_of(shown, setting)
+        lines = [[escape(text) for text in line] for line in (header, *cells)]
+        for line, marks in zip(lines[1:], best, strict=True):
+            line[:] = [bold % text if mark else text for text, mark in zip(line, marks, strict=True)]
+        yield f"{escape(data)} ({setting})", lines, escape(_legend(shown))
 
 
-def _row(cells: Sequence[str], escape: Callable[[str], str]) -> str:
-    return "| " + " | ".join(map(escape, cells)) + " |"
-
-
-def _legend(rows: Sequence[Row], escape: Callable[[str], str]) -> str:
+def _legend(rows: Sequence[Row]) -> str:
     several = any(row.runs > 1 for row in rows)
     over = "Per cent; mean ± standard deviation over runs with different seeds" if several else "Per cent"
     given = [row.method for row in rows if row.given]
     params = f"parameters given for {', '.join(given)}, defaults for the others" if given else "default parameters"
     daggered = " † Re-implemented from the published description." if any("†" in row.method for row in rows) else ""
-    return escape(f"{over}; {params if len(given) < len(rows) else 'parameters given for all methods'}.{daggered}")
+    return f"{over}; {params if len(given) < len(rows) else 'parameters given for all methods'}.{daggered}"

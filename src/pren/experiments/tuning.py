@@ -19,7 +19,7 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from scipy.linalg import LinAlgError
 
 from pren.errors import PrenError
@@ -82,16 +82,7 @@ class Study(BaseModel):
 
 @dataclass(frozen=True)
 class Tuned:
-    """What was chosen.
-
-    Attributes:
-        config: With every parameter, for `pren fit --config`.
-        figure: "top1" or "h".
-        value: Its mean over the folds.
-        folds: On each of them.
-        trials: How many there are.
-        failed: How many of them failed.
-    """
+    """What was chosen: a figure ("top1" or "h"), its mean over the folds and its value on each, over all trials."""
 
     config: RunConfig
     figure: str
@@ -131,7 +122,6 @@ def tune(
         PrenError: If there is nothing to tune, `out` holds another study, or trials fail for a reason of the data.
     """
     folder, base = Path(out), config.resolved()
-    base.create_method()  # what is wrong with its parameters is said now
     space = search_space(config)
     stacking = config.setting == "gzsl" and "gamma" not in config.params
     if not space and not stacking:
@@ -164,26 +154,20 @@ def tune(
 def search_space(config: RunConfig) -> Space:
     """What there is to choose: what the method wants tuned in this setting, but for what is fixed."""
     entry = METHODS[config.method]
-    fixed = {*entry.preset, *config.params}
-    return {
-        name: dimension
-        for name, dimension in entry.method.space.items()
-        if name not in fixed and dimension.only in (None, config.setting)
-    }
+    free = {name: known for name, known in entry.method.space.items() if known.only in (None, config.setting)}
+    return {name: known for name, known in free.items() if name not in {*entry.preset, *config.params}}
 
 
 def attempt(
     config: RunConfig, params: dict[str, Any], folds: Sequence[tuple[Problem, Answers]], stacking: bool
 ) -> Trial:
-    """Fit all folds with some parameters and see how good they are.
+    """Fit all folds with some parameters in place of the configuration's, and see how good they are.
 
-    Args:
-        config: The method and all other parameters.
-        params: What to try.
-        folds: Validation problems.
-        stacking: GZSL: whether γ is free, so that the best one counts.
+    With `stacking` (GZSL) γ is free, so that the best one counts.
     """
-    since, figures, curves = time.perf_counter(), [], []
+    since = time.perf_counter()
+    figures: list[float] = []
+    curves: list[Curve] = []
     try:
         for problem, answers in folds:
             method = create(config.method, **{**config.params, **params}).fit(problem)
@@ -194,19 +178,14 @@ def attempt(
                 raise PrenError("The scores are infinite, or a fold has no image of a seen or of an unseen class.")
             figures.append(figure)
             curves += [curve] if curve is not None else []
+        result: dict[str, Any] = {"value": fmean(figures), "folds": figures}
+        if stacking:
+            more, value = best_gamma(curves)  # on top of the γ that the scores contain
+            stacked = [float(curve.h_at(np.array([more]))[0]) for curve in curves]
+            result = {"value": value, "folds": stacked, "plain": figures, "gamma": config.params["gamma"] + more}
     except (PrenError, ArithmeticError, LinAlgError) as error:  # a value of the space that these data cannot bear
-        return Trial(params=params, error=str(error), seconds=_seconds(since))
-    if not stacking:
-        return Trial(params=params, value=fmean(figures), folds=figures, seconds=_seconds(since))
-    return _with_gamma(Trial(params=params, plain=figures), curves, config.params["gamma"], since)
-
-
-def _with_gamma(trial: Trial, curves: list[Curve], gamma: float, since: float) -> Trial:
-    """The same with the best γ, on top of the one that the scores contain."""
-    more, value = best_gamma(curves)
-    folds = [float(curve.h_at(np.array([more]))[0]) for curve in curves]
-    chosen = {"gamma": gamma + more, "value": value, "folds": folds, "seconds": _seconds(since)}
-    return trial.model_copy(update=chosen)
+        result = {"error": str(error)}
+    return Trial(params=params, seconds=round(time.perf_counter() - since, 3), **result)
 
 
 def _choose(base: RunConfig, study: Study, folds: Sequence[tuple[Problem, Answers]], stacking: bool) -> Tuned:
@@ -219,31 +198,25 @@ def _choose(base: RunConfig, study: Study, folds: Sequence[tuple[Problem, Answer
         else:
             figures = best.plain
     value = fmean(figures)
-    record = {
-        "figure": MAIN_FIGURE[base.setting],
-        "mean_over_folds": value,
-        "folds": figures,
-        "trials": len(study.trials),
-        "hashes": study.what["folds"],
-        "version": __version__,
-    }
-    chosen = base.with_absolute_paths().model_copy(
-        update={"params": {**base.params, **params}, "record": {"tuned": record}}
-    )
+    figure, number = MAIN_FIGURE[base.setting], len(study.trials)
+    record = {"figure": figure, "mean_over_folds": value, "folds": figures, "trials": number}
+    record |= {"hashes": study.what["folds"], "version": __version__}
+    update = {"params": {**base.params, **params}, "record": {"tuned": record}}
+    chosen = base.with_absolute_paths().model_copy(update=update)
     failed = sum(trial.value is None for trial in study.trials)
-    return Tuned(chosen.resolved(), MAIN_FIGURE[base.setting], value, figures, len(study.trials), failed)
+    return Tuned(chosen.resolved(), figure, value, figures, number, failed)
 
 
 def _identity(
     config: RunConfig, space: Space, folds: Sequence[tuple[Problem, Answers]], seed: int, start: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What two studies must agree in for one to go on with the other; no path, and nothing of the test."""
-    content = config.model_dump(mode="json")
+    params = config.model_dump(mode="json")["params"]
     what = {
         "version": __version__,
         "method": config.method,
         "setting": config.setting,
-        "fixed": {key: value for key, value in content["params"].items() if key not in space},
+        "fixed": {key: value for key, value in params.items() if key not in space},
         "space": {name: asdict(dimension) for name, dimension in space.items()},
         "folds": [data_hashes(problem, answers) for problem, answers in folds],
         "seed": seed,
@@ -258,16 +231,9 @@ def _read_study(path: Path, what: dict[str, Any]) -> Study:
         return Study(what=what)
     try:
         study = Study.model_validate_json(read_bytes(path, MOST_BYTES))
-    except (ValidationError, ValueError) as error:
+    except ValueError as error:
         raise PrenError(f"{path} is damaged: put back what was there, or choose another folder with --out.") from error
     different = [key for key in {**study.what, **what} if study.what.get(key) != what.get(key)]
     if different:
-        raise PrenError(
-            f"{path} is a study of something else (it differs in {', '.join(different)}): choose another folder with "
-            "--out."
-        )
+        raise PrenError(f"{path} is a study of something else (it differs in {', '.join(different)}): change --out.")
     return study
-
-
-def _seconds(since: float) -> float:
-    return round(time.perf_counter() - since, 3)

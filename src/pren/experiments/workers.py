@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pren.children import ended_by
+from pren.children import THREAD_VARIABLES, ended_by
 from pren.errors import PrenError
 from pren.experiments.cells import Result, Task
 from pren.files import WRITING, read_bytes, remove, write_json
@@ -26,17 +26,12 @@ TASK_FILE = "task.json"
 RESULT_FILE = "result.json"
 ERROR_FILE = "stderr.txt"
 MOST_BYTES = 1 << 20
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def run_tasks(tasks: Iterable[Task], folder: Path, jobs: int, on_done: Callable[[Task, Result], None]) -> None:
-    """Compute every task; on the way out, however that is, no process is left behind.
+    """Compute every task, so many jobs at a time; on the way out, however that is, no process is left behind.
 
-    Args:
-        tasks: What to compute.
-        folder: Where the processes leave what they have to say, under names that mark unfinished work.
-        jobs: How many processes at a time.
-        on_done: Called with every task and what came out, in the order in which they end.
+    The processes leave what they have to say in the folder, under names that mark unfinished work.
     """
     running: set[subprocess.Popen[bytes]] = set()
     with ThreadPoolExecutor(jobs) as pool:

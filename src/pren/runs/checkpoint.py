@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from pren.core.progressive import Round
 from pren.errors import PrenError
-from pren.files import new_folder, read_bytes, remove, write_json, write_tensors
+from pren.files import new_folder, read_bytes, write_json, write_tensors
 from pren.methods.base import Method
 from pren.methods.storage import MODEL_FILE, load_model, save_model
 from pren.runs.manifest import verify, write_manifest
@@ -25,10 +26,6 @@ STATE_FILE = "state.json"
 FILES = (MODEL_FILE, TRAINING_FILE, STATE_FILE)
 NAME = re.compile(r"round-(\d{4,9})")
 MOST_BYTES = 1 << 30
-TRIES = 5
-
-
-HistoryRow = dict[str, int | float | None]
 
 
 class State(BaseModel):
@@ -40,23 +37,26 @@ class State(BaseModel):
         pseudo_labels: The last round's: place in the pool, class name.
     """
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
-    history: list[HistoryRow]
+    history: list[dict[str, int | float | None]]
     timings: list[float]
     pseudo_labels: list[tuple[int, str]]
+
+    def after(self, done: Round, seconds: float, classes: Sequence[str]) -> State:
+        """The same with one more round; a figure that is NaN becomes None."""
+        figures = {name: None if math.isnan(value) else value for name, value in done.figures.items()}
+        pseudo: list[tuple[int, str]] = []
+        if done.pseudo is not None:
+            names = [classes[label] for label in done.pseudo.labels]
+            pseudo = list(zip(done.pseudo.images.tolist(), names, strict=True))
+        history = [*self.history, {"round": done.number, **figures}]
+        return State(history=history, timings=[*self.timings, round(seconds, 3)], pseudo_labels=pseudo)
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A run after one of its rounds.
-
-    Attributes:
-        path: Where it is.
-        method: The model.
-        training: What else training needs.
-        state: History, timings, pseudo-labels.
-    """
+    """A run after one of its rounds, with the tensors that training needs beside the model."""
 
     path: Path
     method: Method
@@ -64,43 +64,14 @@ class Checkpoint:
     state: State
 
 
-def history_row(done: Round) -> HistoryRow:
-    """What the history says about a round; a figure that is no number is None."""
-    figures = {name: None if math.isnan(value) else value for name, value in done.figures.items()}
-    return {"round": done.number, **figures}
-
-
-def save_checkpoint(folder: Path, method: Method, done: Round, state: State, run: str) -> Path:
-    """Keep a run after a round, and remove what was kept before.
-
-    Args:
-        folder: Where checkpoints are; its parent must be there.
-        method: The model.
-        done: The round.
-        state: History, timings, pseudo-labels.
-        run: What run it belongs to.
-
-    Returns:
-        The path of the checkpoint.
-    """
-    current = folder / f"round-{done.number:04d}"
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise PrenError(f"Cannot write {current}: {error.strerror or error}.") from error
+def save_checkpoint(current: Path, method: Method, state: State, run: str) -> None:
+    """Keep a run after a round, in a new folder."""
+    current.parent.mkdir(exist_ok=True)
     with new_folder(current) as writing:
         save_model(method, writing)
         write_tensors(writing / TRAINING_FILE, method.training_state())
         write_json(writing / STATE_FILE, state.model_dump())
         write_manifest(writing, FILES, run)
-    return current
-
-
-def remove_others(current: Path) -> None:
-    """Remove all checkpoints but one, and what interrupted ones have left."""
-    for old in current.parent.iterdir():
-        if old != current:
-            remove(old)
 
 
 def latest_checkpoint(folder: Path) -> Path | None:
@@ -112,30 +83,19 @@ def latest_checkpoint(folder: Path) -> Path | None:
 
 
 def read_state(folder: Path, run: str) -> State | None:
-    """History, timings and pseudo-labels of the latest checkpoint.
-
-    Raises:
-        PrenError: If it is damaged or belongs to another run.
-    """
-    for attempt in range(TRIES):
-        latest = latest_checkpoint(folder)
-        if latest is None:
-            return None
-        try:
-            return _verified_state(latest, run)
-        except PrenError:
-            # A run that is going on may have removed it meanwhile, after a newer one was there.
-            if latest_checkpoint(folder) == latest or attempt == TRIES - 1:
-                raise
-    raise AssertionError
+    """The state of the latest checkpoint; a `PrenError` if that is damaged or belongs to another run."""
+    latest = latest_checkpoint(folder)
+    try:
+        return None if latest is None else _verified_state(latest, run)
+    except PrenError:
+        # A run that is going on may have removed it meanwhile, after a newer one was there.
+        if latest_checkpoint(folder) == latest:
+            raise
+    return read_state(folder, run)
 
 
 def read_checkpoint(folder: Path, run: str) -> Checkpoint | None:
-    """The latest checkpoint, None if there is none yet.
-
-    Raises:
-        PrenError: If it is damaged or belongs to another run.
-    """
+    """The latest checkpoint, None if there is none yet; a `PrenError` as `read_state` raises it."""
     latest = latest_checkpoint(folder)
     if latest is None:
         return None

@@ -14,7 +14,6 @@ from pren.data import find_dataset, is_path, load
 from pren.errors import PrenError, suggest
 from pren.files import read_bytes
 from pren.methods.base import Method
-from pren.methods.params import schema, validate
 from pren.methods.registry import METHODS, create
 from pren.plain_yaml import parse_yaml
 from pren.problem import Answers, Problem
@@ -64,9 +63,10 @@ class RunConfig(BaseModel):
     def resolved(self) -> RunConfig:
         """The same with every parameter written out and checked, and weights by paths that hold in any folder."""
         entry = METHODS[self.method]
-        known = schema(entry.method).model_fields
-        advice = {key: value for key, value in find_dataset(self.data).params.items() if key in known}
-        params = validate(entry.method, {**advice, **entry.preset, **self.params})
+        names = entry.method.params
+        advice = {key: value for key, value in find_dataset(self.data).params.items() if key in names}
+        method = create(self.method, **{**advice, **entry.preset, **self.params})
+        params = {name: getattr(method, name) for name in names}
         if isinstance(params.get("weights"), str):
             params["weights"] = absolute_weights(params["weights"])
         extractor = None if self.extractor is None else self.extractor.with_absolute_paths()
@@ -76,7 +76,7 @@ class RunConfig(BaseModel):
         """The same with paths that hold in any working folder."""
         paths = {"data": self.data if self.is_path() else None, "root": self.root, "cache": self.cache}
         update: dict[str, Any] = {key: _absolute(path) for key, path in paths.items() if path is not None}
-        files, folders = self._paths()
+        files, folders = self._places()
         update["options"] = self.options | {key: _absolute(path) for key, path in (files | folders).items()}
         return self.model_copy(update=update)
 
@@ -97,30 +97,28 @@ class RunConfig(BaseModel):
                 raise PrenError(f"{self.data} has no option {key!r}: that is a setting of its own.")
         return load(self.data, root=self.root, split=self.split, setting=self.setting, **self.options)
 
-    def _paths(self) -> tuple[dict[str, str], dict[str, str]]:
-        """The options that say where a file, and where a folder is.
+    def _places(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The options that say where a file is, and where a folder is.
 
-        A bare name means a file of the data set's own folder, and True the usual folder: neither is a path.
+        A bare name is a file of the data set's own folder, and True is a folder's usual place: neither is a path.
         """
-        dataset = find_dataset(self.data)
-        given = {key: str(value) for key, value in self.options.items() if isinstance(value, str | Path)}
-        files = {
-            key: given[key] for key in dataset.file_options if key in given and Path(given[key]).name != given[key]
-        }
-        return files, {key: given[key] for key in dataset.folder_options if key in given}
+        known = find_dataset(self.data)
+        paths = {key: str(value) for key, value in self.options.items() if isinstance(value, str | Path)}
+        files = {key: path for key, path in paths.items() if key in known.file_options and Path(path).name != path}
+        return files, {key: path for key, path in paths.items() if key in known.folder_options}
 
     def _without_places(self) -> dict[str, Any]:
         """All settings but for where data, folders and weights are: hashes tell what they hold."""
         content = self.model_dump(exclude={"data", "root", "cache", "record"})
-        files, folders = self._paths()
+        files, folders = self._places()
         content["options"] |= {key: Path(path).name for key, path in files.items()} | dict.fromkeys(folders, True)
         if self.extractor is not None:
             content["extractor"]["weights"] = self.extractor.kind_of_weights()
         return content
 
     def create_method(self) -> Method:
-        """The method, not yet fitted."""
-        return create(self.method, **self.params)
+        """The method of a resolved configuration, not yet fitted."""
+        return METHODS[self.method].method(**self.params)
 
     def difference(self, other: RunConfig) -> list[str]:
         """What two resolved configurations disagree in, as ``name: ours, theirs``.
@@ -144,29 +142,16 @@ def _absolute(path: str) -> str:
     return str(Path(path).absolute())
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML file that holds a mapping."""
-    return yaml_mapping(read_bytes(path, MOST_BYTES), path)
-
-
-def yaml_mapping(content: bytes, path: Path) -> dict[str, Any]:
-    """The mapping that the content of a YAML file stands for."""
-    try:
-        text = content.decode()
-    except ValueError as error:
-        raise PrenError(f"{path} is not valid YAML: it is not UTF-8 text ({error}).") from error
-    mapping = parse_yaml(text, str(path))
+def read_yaml(path: Path, content: bytes | None = None) -> dict[str, Any]:
+    """Read a YAML file that holds a mapping, unless its content has been read already."""
+    mapping = parse_yaml(read_bytes(path, MOST_BYTES) if content is None else content, str(path))
     if not isinstance(mapping, dict):
         raise PrenError(f"{path} must hold names and values, such as 'method: pren'.")
     return mapping
 
 
 def parse_config(content: dict[str, Any], where: str) -> RunConfig:
-    """Check a mapping.
-
-    Raises:
-        PrenError: Naming every key that is unknown, missing or of the wrong kind.
-    """
+    """Check a mapping; an error names every key that is unknown, missing or of the wrong kind."""
     number = content.get("format", FORMAT)
     if type(number) is int:
         check_format(number, where)

@@ -19,30 +19,20 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.core.progressive import Round
 from pren.errors import PrenError
 from pren.evaluation import Metrics
-from pren.files import WRITING, check_links, link, read_bytes, remove, write_bytes, write_csv, write_json
+from pren.files import WRITING, check_links, link, make_folder, read_bytes, remove, write_bytes, write_csv, write_json
 from pren.methods.base import Method
 from pren.methods.registry import create
 from pren.methods.storage import MODEL_FILE, load_model, save_model
-from pren.problem import ClassTable, Setting, candidates_of
-from pren.runs.checkpoint import (
-    Checkpoint,
-    State,
-    latest_checkpoint,
-    read_checkpoint,
-    read_state,
-    remove_others,
-    save_checkpoint,
-)
-from pren.runs.config import MOST_BYTES, RunConfig, parse_config, yaml_mapping
+from pren.problem import Problem, candidates_of
+from pren.runs.checkpoint import Checkpoint, State, latest_checkpoint, read_checkpoint, read_state, save_checkpoint
+from pren.runs.config import MOST_BYTES, RunConfig, parse_config, read_yaml
 from pren.runs.lock import LOCK, Lock
 from pren.runs.manifest import MANIFEST, checksum_holds, verify, with_checksum, write_manifest
 from pren.runs.tables import ImageTables
@@ -56,7 +46,7 @@ ALSO = ("history.csv", "timings.csv", "pseudo_labels.csv", "metrics.json")  # wh
 class RunFolder:
     """Reads and writes a run; every write is whole or not at all.
 
-    `create` and `reopen` hold the folder against other writers until `close`, or the end of a ``with`` block.
+    `create` and `hold` keep the folder from other writers until `close`.
 
     Attributes:
         path: Where it is.
@@ -76,15 +66,8 @@ class RunFolder:
         folder = cls(path)
         folder._made = not folder.path.exists()
         if folder.holds_run():
-            raise PrenError(
-                f"{path} already holds a run: continue it with --resume, or choose another folder with --out."
-            )
-        try:
-            folder.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise PrenError(
-                f"Cannot make the folder {path}: {error.strerror or error}. Choose another one with --out."
-            ) from error
+            raise PrenError(f"{path} already holds a run: go on with --resume, or choose another folder with --out.")
+        make_folder(folder.path)
         folder._lock = Lock(folder.path, str(config.record.get("command", "")))
         try:
             if any(part.name != LOCK and not part.name.startswith(WRITING) for part in folder.path.iterdir()):
@@ -92,21 +75,15 @@ class RunFolder:
             with folder._writing():
                 write_bytes(folder.path / CONFIG_FILE, with_checksum(config.to_yaml().encode()))
         except BaseException:
-            try:
-                folder.discard_if_nothing_done()
-            finally:
-                folder.close()
+            folder.discard_if_nothing_done()
+            folder.close()
             raise
         folder._run = config.record["id"]
         return folder
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
-        """Take an existing run to read from.
-
-        Raises:
-            PrenError: If there is none, or what is there is not what was written.
-        """
+        """Take an existing run to read from; a `PrenError` if there is none, or it is not what was written."""
         folder = cls(path)
         if not folder.holds_run():
             raise PrenError(f"{path} is not a run folder: it has no config.yaml. 'pren fit' makes one.")
@@ -122,19 +99,10 @@ class RunFolder:
                 ) from error
         return folder
 
-    @classmethod
-    def reopen(cls, path: str | Path, command: str = "") -> RunFolder:
-        """Take an existing run to go on with, and hold it unless it is finished."""
-        folder = cls.open(path)
-        if not folder.finished():
-            folder._lock = Lock(folder.path, command)
-        return folder
-
-    def __enter__(self) -> RunFolder:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
+    def hold(self, command: str = "") -> None:
+        """Take the run to go on with, unless it is finished."""
+        if not self.finished():
+            self._lock = Lock(self.path, command)
 
     def close(self) -> None:
         """Let others write."""
@@ -165,25 +133,18 @@ class RunFolder:
         """What the run was asked to do."""
         path = self.path / CONFIG_FILE
         content = read_bytes(path, MOST_BYTES)
-        holds = checksum_holds(content)
-        if holds is False:
+        if not checksum_holds(content):
             raise PrenError(f"{path} is damaged or was changed: its checksum differs. Put back what was there.")
-        mapping = yaml_mapping(content, path)
-        if holds is None:
-            raise PrenError(f"{path} is damaged: its checksum is missing. Put back what was there.")
+        mapping = read_yaml(path, content)
         try:
             json.dumps(mapping, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:  # YAML has dates, sets and more, and we write none
-            raise PrenError(
-                f"{path} is damaged: it holds what pren never writes there ({error}). Put back what was there."
-            ) from error
+        except (TypeError, ValueError) as error:  # YAML has dates, sets and more, and we write none
+            raise PrenError(f"{path} is damaged: it holds what pren never writes there ({error}).") from error
         return parse_config(mapping, str(path))
 
     def model(self) -> Method:
-        """The model of the last finished round.
-
-        That is the one in the folder itself, but while a run is not finished only a checkpoint tells whose it is.
-        """
+        """The model of the last finished round."""
+        # While a run is not finished, only a checkpoint tells whose the model in the folder itself is.
         checkpoint = None if self.finished() else latest_checkpoint(self._checkpoints)
         if checkpoint is not None:
             read_state(self._checkpoints, self._run)
@@ -199,13 +160,12 @@ class RunFolder:
         if not path.is_file():
             return None
         try:
-            content = json.loads(read_bytes(path, MOST_BYTES * 64))
+            content: dict[str, Any] = json.loads(read_bytes(path, MOST_BYTES * 64))
             json.dumps(content, allow_nan=False)  # which Python reads, but nobody else does
             Metrics.model_validate({name: content[name] for name in Metrics.model_fields if name in content})
         except (ValueError, LookupError, TypeError, RecursionError) as error:
             raise PrenError(f"{path} is damaged ('pren evaluate' shows the figures anew): {error}") from error
-        result: dict[str, Any] = content
-        return result
+        return content
 
     def history(self) -> list[dict[str, Any]]:
         """What each finished round did; empty for methods that have none."""
@@ -216,15 +176,11 @@ class RunFolder:
         """The last finished round, None if there is none yet."""
         return read_checkpoint(self._checkpoints, self._run)
 
-    def save_round(self, method: Method, history: list[dict[str, Any]], timings: list[float], last: Round) -> None:
+    def save_round(self, method: Method, state: State) -> None:
         """Keep the model, the state of training and the history after a round."""
-        pseudo = []
-        if last.pseudo is not None:
-            names = [method.classes_.names[label] for label in last.pseudo.labels]
-            pseudo = list(zip(last.pseudo.images.tolist(), names, strict=True))
-        state = State(history=history, timings=timings, pseudo_labels=pseudo)
+        current = self._checkpoints / f"round-{state.history[-1]['round']:04d}"
         with self._writing():
-            current = save_checkpoint(self._checkpoints, method, last, state, self._run)
+            save_checkpoint(current, method, state, self._run)
         self.publish(current, state)
 
     def publish(self, current: Path, state: State) -> None:
@@ -235,29 +191,21 @@ class RunFolder:
             write_csv(self.path / "history.csv", columns, ([row[name] for name in columns] for row in state.history))
             write_csv(self.path / "timings.csv", ("round", "seconds"), enumerate(state.timings))
             self.tables.write_pseudo_labels(self.path / "pseudo_labels.csv", state.pseudo_labels)
-            remove_others(current)
-            for unfinished in self.path.glob(f"{WRITING}*"):
-                remove(unfinished)
+            for old in {*current.parent.iterdir(), *self.path.glob(f"{WRITING}*")} - {current}:
+                remove(old)
 
     def save_model(self, method: Method) -> None:
         """Keep the model of a method that has no rounds."""
         with self._writing():
             save_model(method, self.path)
 
-    def save_results(
-        self,
-        scores: NDArray[np.float64],
-        classes: ClassTable,
-        setting: Setting,
-        metrics: Metrics | None,
-        facts: dict[str, Any],
-    ) -> None:
+    def save_results(self, scores: NDArray[np.float64], problem: Problem, metrics: dict[str, Any] | None) -> None:
         """Write metrics and predictions, and the checksums of everything; with them the run is finished."""
-        best, values = top_classes(scores, classes, candidates_of(setting), 1)
-        labels = [classes.names[row] for row in best[:, 0]]
+        best, values = top_classes(scores, problem.classes, candidates_of(problem.setting), 1)
+        labels = [problem.classes.names[row] for row in best[:, 0]]
         with self._writing():
             if metrics is not None:
-                write_json(self.path / "metrics.json", {**facts, **metrics.to_dict()})
+                write_json(self.path / "metrics.json", metrics)
             predictions = zip(labels, values[:, 0].tolist(), strict=True)
             self.tables.write_predictions(self.path / "predictions.csv", predictions)
             write_manifest(self.path, result_files(self.path), self._run)
@@ -274,7 +222,9 @@ class RunFolder:
             yield
         except (PrenError, OSError) as error:
             self.check_held()
-            what = error if isinstance(error, PrenError) else f"Cannot write {error.filename or self.path}: {error}."
+            what = str(error)
+            if isinstance(error, OSError):
+                what = f"Cannot write {error.filename or self.path}: {error.strerror or error}."
             raise PrenError(
                 f"{what} Make room there, or copy the run folder to where there is room; then go on with 'pren fit "
                 "--resume --out FOLDER', or start again if no round was finished yet."
@@ -284,9 +234,8 @@ class RunFolder:
         """Raise a `PrenError` if the folder is no longer ours to write in."""
         if self._lock is None or not self._lock.held():
             raise PrenError(
-                f"{self.path} was removed, renamed or taken over while the run was going on: nothing more can be "
-                "written there. If it was renamed, go on with 'pren fit --resume --out' and its new name;"
-                " else start again."
+                f"{self.path} was removed, renamed or taken over while the run was going on. If it was renamed, go on "
+                "with 'pren fit --resume --out' and its new name; else start again."
             )
 
 

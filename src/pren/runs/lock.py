@@ -110,10 +110,7 @@ class Lock:
 
 
 def _cannot_write(folder: Path, error: OSError) -> str:
-    return (
-        f"Cannot write in {folder}: {error.strerror}. Make room there or open it for writing; or choose another folder "
-        "with --out, and to go on with a run, copy it there first."
-    )
+    return f"Cannot write in {folder}: {error.strerror}. Make room there, or copy it to where there is room (--out)."
 
 
 def _holder(content: bytes) -> dict[str, Any] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -17,7 +16,7 @@ from pren.version import __version__
 MANIFEST = "manifest.json"
 FORMAT: Literal[2] = 2  # of run folders and their files
 MOST_BYTES = 1 << 20
-CHECKSUM_LINE = re.compile(rb"# sha256 of all lines above: ([0-9a-f]{64})\n\Z")
+CHECKSUM_LINE = b"# sha256 of all lines above: "
 
 
 class _File(BaseModel):
@@ -37,13 +36,7 @@ class _Manifest(BaseModel):
 
 
 def write_manifest(folder: Path, names: Iterable[str], run: str) -> None:
-    """Note size and checksum of some files of a folder, in the folder.
-
-    Args:
-        folder: Where they are.
-        names: Which.
-        run: What run they belong to.
-    """
+    """Note size and checksum of some files of a folder, and which run they belong to, in the folder."""
     files = {}
     for name in names:
         check_file(folder / name)
@@ -52,12 +45,7 @@ def write_manifest(folder: Path, names: Iterable[str], run: str) -> None:
 
 
 def verify(folder: Path, needed: Iterable[str], run: str) -> None:
-    """Check the files of a folder against its manifest.
-
-    Args:
-        folder: A folder with a manifest.
-        needed: Files that the manifest must list.
-        run: What run they must belong to.
+    """Check the files of a folder against its manifest, which must list those that are needed and name the run.
 
     Raises:
         PrenError: Naming every file that is missing or not what was written.
@@ -101,12 +89,10 @@ def check_format(number: int, where: Path | str) -> None:
 
 def with_checksum(text: bytes) -> bytes:
     """Text that ends in a comment with its own checksum."""
-    return text + f"# sha256 of all lines above: {hashlib.sha256(text).hexdigest()}\n".encode()
+    return text + CHECKSUM_LINE + f"{hashlib.sha256(text).hexdigest()}\n".encode()
 
 
-def checksum_holds(content: bytes) -> bool | None:
-    """Whether content is as `with_checksum` made it; None if it has no checksum at all."""
-    found = CHECKSUM_LINE.search(content)
-    if found is None:
-        return None
-    return hashlib.sha256(content[: found.start()]).hexdigest() == found.group(1).decode()
+def checksum_holds(content: bytes) -> bool:
+    """Whether content is as `with_checksum` made it."""
+    text = content[: content.rfind(CHECKSUM_LINE)]
+    return content == with_checksum(text)

@@ -13,7 +13,6 @@ from lightning_fabric import Fabric
 from pren.data import class_folds, own_folds
 from pren.engine.processes import agreed, single_process
 from pren.errors import PrenError
-from pren.methods.params import schema
 from pren.methods.registry import METHODS
 from pren.problem import Answers, Problem
 from pren.runs.config import RunConfig
@@ -25,14 +24,10 @@ FIXED_IN_A_FOLD = ("train_on", "seen_test")  # options that would take in test i
 
 def check_trains_backbone(methods: Sequence[str]) -> None:
     """Raise a `PrenError` that names the methods that can do nothing with photographs but through their features."""
-    entries = [METHODS[name] for name in methods]
-    lacking = [entry.title for entry in entries if "backbone" not in schema(entry.method).model_fields]
+    lacking = [METHODS[name].title for name in methods if "backbone" not in METHODS[name].method.params]
     if lacking:
-        do, it = ("does", "it") if len(lacking) == 1 else ("do", "them")
-        others = "" if len(methods) == 1 else ", or leave out what does not"
-        raise PrenError(
-            f"{', '.join(lacking)} {do} not train a backbone: add --frozen to give {it} the features of one{others}."
-        )
+        do = "does" if len(lacking) == 1 else "do"
+        raise PrenError(f"{', '.join(lacking)} {do} not train a backbone: add --frozen for the features of one.")
 
 
 def open_problem(
@@ -41,13 +36,9 @@ def open_problem(
     on_extract: OnProgress | None = None,
     methods: Sequence[str] = (),
 ) -> tuple[Problem, Answers | None]:
-    """The data of a configuration as its method is given them.
+    """The data of a configuration as its method, or several methods, are given them.
 
-    Args:
-        config: What to open.
-        fabric: Where to extract features, launched; None for one process on the best device there is.
-        on_extract: Called as features are extracted, if they are.
-        methods: Those that will be given the data; that of the configuration if left out.
+    Features are extracted on `fabric` (None for one process on the best device there is).
 
     Raises:
         PrenError: If the data cannot be read, or are photographs that a method can do nothing with.
@@ -70,11 +61,6 @@ def open_folds(
 
     No fold holds an image or a class of the test. In "gzsl" a fifth of the images of each class that stays seen goes
     to the fold's pool: these are the seen validation images.
-
-    Args:
-        config: The data to choose parameters for.
-        fabric: As for `open_problem`.
-        on_extract: As for `open_problem`.
     """
     if "fold" in config.options:
         raise PrenError("Parameters are chosen on all validation folds of the data: leave the option fold out.")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
@@ -18,12 +17,12 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 
 from pren.core.progressive import Round
-from pren.engine.processes import agreed, gather, share, share_text, single_process, watching
+from pren.engine.processes import agreed, share, share_text, single_process, watching
 from pren.errors import PrenError
 from pren.evaluation import check_answers, evaluate
 from pren.methods.base import Method
 from pren.problem import UNKNOWN, Answers, Problem
-from pren.runs.checkpoint import Checkpoint, history_row
+from pren.runs.checkpoint import Checkpoint, State
 from pren.runs.config import RunConfig
 from pren.runs.folder import RunFolder
 from pren.runs.opening import open_problem
@@ -83,7 +82,7 @@ def train(
                     folder = RunFolder.create(out, config.for_record(record))
         if folder is not None and answers is not None:
             folder.tables = ImageTables(answers.names, answers.unreadable)
-        with folder or nullcontext():
+        with nullcontext() if folder is None else closing(folder):
             if not share_text(fabric, "finished" if folder is not None and folder.finished() else ""):
                 try:
                     method = _fit(fabric, folder, method, problem, on_round)
@@ -101,28 +100,25 @@ def _fit(
     fabric: Fabric, folder: RunFolder | None, method: Method, problem: Problem, on_round: OnRound | None
 ) -> Method:
     """Fit in the folder, after its checkpoint if it has one; returns what was fitted."""
-    history: list[dict[str, Any]] = []
-    timings: list[float] = []
     checkpoint: Checkpoint | None = None
     with agreed(fabric):
         checkpoint = folder.checkpoint() if folder is not None else None
+    state, training = State(history=[], timings=[], pseudo_labels=[]), {}
     if checkpoint is not None:
-        method, history, timings = checkpoint.method, checkpoint.state.history, checkpoint.state.timings
-    state = share(fabric, {} if checkpoint is None else checkpoint.training)
-    since, saved = time.perf_counter(), 0
-    for done in method.fit_rounds(problem, state or None, fabric):
-        history.append(history_row(done))
-        timings.append(round(time.perf_counter() - since, 3))
+        method, state, training = checkpoint.method, checkpoint.state, checkpoint.training
+    since, saved = time.perf_counter(), False
+    for done in method.fit_rounds(problem, share(fabric, training) or None, fabric):
+        state = state.after(done, time.perf_counter() - since, problem.classes.names)
         with agreed(fabric):
             if folder is not None:
-                folder.save_round(method, history, timings, done)
+                folder.save_round(method, state)
         if on_round is not None:
             on_round(done, method)
-        since, saved = time.perf_counter(), saved + 1
+        since, saved = time.perf_counter(), True
     with agreed(fabric):
         if folder is not None and checkpoint is not None and not saved:
             folder.publish(checkpoint.path, checkpoint.state)  # a run killed right after its last checkpoint has not
-        elif folder is not None and not history:
+        elif folder is not None and not saved:
             folder.save_model(method)
     return method
 
@@ -132,10 +128,11 @@ def _finish(
 ) -> None:
     """Predict the pool and, where the answers are known, evaluate."""
     folder.check_held()
-    scores = _scores(method, problem)
-    metrics = evaluate(scores, answers, problem.classes, problem.setting) if _any_known(answers) else None
-    facts: dict[str, Any] = {"hashes": hashes, "rule": method.get_params().get("gzsl_rule")}
-    folder.save_results(scores, problem.classes, problem.setting, metrics, facts)
+    scores, metrics = _scores(method, problem), None
+    if _any_known(answers):
+        figures = evaluate(scores, answers, problem.classes, problem.setting).to_dict()
+        metrics = {"hashes": hashes, "rule": method.get_params().get("gzsl_rule"), **figures}
+    folder.save_results(scores, problem, metrics)
 
 
 def evaluate_run(
@@ -147,12 +144,7 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Score the pool of a run anew with its model.
 
-    Args:
-        folder: The run.
-        data: Where the data are now, if they have moved.
-        root: The same for a data set that needs a root.
-        weights: The same for the weights of the frozen backbone that made the features.
-        cache: Where features are kept, if not where the run kept them.
+    Where data, root, the weights of a frozen backbone or the cache of features are no longer where they were, say so.
 
     Raises:
         PrenError: If there are no answers, or the data is not what the run was fitted on.
@@ -167,15 +159,14 @@ def evaluate_run(
     problem, answers = open_problem(config.model_copy(update=moved))
     if not _any_known(answers):
         raise PrenError(
-            f"The data of {folder.path} has no answers, so there is nothing to evaluate against: add the classes of "
-            "some images of the pool (in a folder of photographs, as answers.csv)."
+            f"The data of {folder.path} has no answers: add the classes of some images of the pool (in a folder of "
+            "photographs, as answers.csv)."
         )
     model = folder.model()
     if problem.extractor is not None and model.extractor_ is not None:
         check_same_facts(problem.extractor["facts"], model.extractor_["facts"])
     _check_hashes(folder, config, problem.fingerprint())
-    metrics = evaluate(_scores(model, problem), answers, problem.classes, problem.setting)
-    return metrics.to_dict()
+    return evaluate(_scores(model, problem), answers, problem.classes, problem.setting).to_dict()
 
 
 def _any_known(answers: Answers | None) -> TypeGuard[Answers]:
@@ -192,18 +183,16 @@ def _scores(method: Method, problem: Problem) -> NDArray[np.float64]:
 
 
 def _reopen(out: str | Path, config: RunConfig, hashes: dict[str, str], command: str) -> RunFolder:
-    folder = RunFolder.reopen(out, command)
-    try:
-        recorded = folder.config()
-        different = recorded.resolved().difference(config)
-        if different:
-            raise PrenError(
-                f"{out} holds another run, so it cannot be resumed like this (there, here): {'; '.join(different)}."
-            )
-        _check_hashes(folder, recorded, hashes)
-    except PrenError:
-        folder.close()
-        raise
+    """The folder of an interrupted run, held, if it is this very run."""
+    folder = RunFolder.open(out)
+    recorded = folder.config()
+    different = recorded.resolved().difference(config)
+    if different:
+        raise PrenError(
+            f"{out} holds another run, so it cannot be resumed like this (there, here): {'; '.join(different)}."
+        )
+    _check_hashes(folder, recorded, hashes)
+    folder.hold(command)
     return folder
 
 
@@ -214,10 +203,9 @@ def _check_hashes(folder: RunFolder, recorded: RunConfig, hashes: dict[str, str]
 
 def _check_same_data(fabric: Fabric, hashes: dict[str, str]) -> None:
     """Every process reads the data itself, maybe from a disk of its own."""
-    digest = hashlib.sha256(json.dumps(hashes).encode()).digest()
-    everyones = gather(fabric, np.frombuffer(digest, dtype=np.uint8)[None])
+    first = share_text(fabric, json.dumps(hashes))
     with agreed(fabric):
-        if (everyones[0] != everyones[fabric.global_rank]).any():
+        if json.loads(first) != hashes:
             raise PrenError("The data here is not what the first process has: copy the same files to every node.")
 
 
