@@ -28,6 +28,8 @@ from pren.signatures import ENCODERS
 from pren.vision.backbones import create_backbone, list_backbones
 from pren.vision.registered import BACKBONES
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[1]
 FILES = {"toml": "pyproject.toml", "python": "pren_example.py"}
 METHOD = "ridge-angle"

@@ -180,6 +180,7 @@ def test_a_fork_has_a_child_of_its_own(tmp_path):
     assert mat._READER._child.pid == ours
 
 
+@pytest.mark.slow
 def test_no_child_outlives_its_parent(tmp_path):
     savemat(tmp_path / "x.mat", {"x": np.ones(1)})
     program = (

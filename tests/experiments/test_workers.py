@@ -53,6 +53,7 @@ def run(tasks, folder, jobs=1):
 WELL = "import sys, os, pathlib; pathlib.Path(sys.argv[1], 'result.json').write_text('{\"fit_seconds\": 1.5}')"
 
 
+@pytest.mark.slow
 def test_one_that_really_computes(tasks, tmp_path):
     (task,) = tasks(1.0)
     ((done, result),) = run([task], tmp_path)
@@ -63,6 +64,7 @@ def test_one_that_really_computes(tasks, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["data.npz"], "nothing is left behind"
 
 
+@pytest.mark.slow
 def test_a_defect_keeps_its_traceback(tasks, monkeypatch, tmp_path):
     """A worker whose method raises what no method may."""
 

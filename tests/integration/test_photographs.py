@@ -12,6 +12,8 @@ from safetensors.torch import save_file
 from pren.vision import extraction
 from pren.vision.torchvision_operators import import_timm
 
+pytestmark = pytest.mark.slow
+
 TINY = "test_resnet"  # one of timm's networks for tests
 QUICK = (
     "--set=rounds=1",

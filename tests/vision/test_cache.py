@@ -233,6 +233,7 @@ for place in range(100):
 """
 
 
+@pytest.mark.slow
 def test_processes_that_write_at_once_lose_nothing(tmp_path):
     # They also begin at once: all of them make the same folders.
     writers = [
