@@ -24,7 +24,7 @@ demo: $(VENV)/.installed-run  ## fit PrEN on the embedded data and write a run f
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 check: lint  ## lint and the quick tests (no processes, no backbones): for while you work, about a minute
-	$(PYTEST) -m "not slow" $(ARGS)
+	$(PYTEST) -m "not slow" --hypothesis-profile quick $(ARGS)
 
 test: $(VENV)/.installed-dev  ## run all tests on $JOBS processes (2 unless told)
 	$(PYTEST) $(ARGS)

@@ -8,7 +8,7 @@ from campaigns.fuzz.__main__ import PROPERTIES
 from campaigns.fuzz.engine import as_test
 from campaigns.fuzz.templates import prepare
 
-CASES = 120
+CASES = 250
 
 
 @pytest.fixture(scope="module")

@@ -232,6 +232,11 @@ class TestCompare:
             "compare", "mydata", "--methods", "eszsl", *backbone, "--frozen", "--cache", "here", "--out", "c"
         ).out
         assert "failed" not in out
+        (cell,) = Path("c/cells").iterdir()
+        result = json.loads(cell.read_text())["result"]
+        assert set(result["figures"]) == {"top1", "macc"}
+        assert result["peak_bytes"] > 1e7
+        assert not list(Path("c").glob(".writing-*"))
 
     def test_methods_that_need_features_are_told_at_once(self, bad, mydata, here):
         message = bad("compare", "mydata", "--methods", "pren,eszsl,sae")

@@ -81,7 +81,7 @@ def test_killed_and_continued(good, data):
     """A real process, killed without warning in the middle of a study."""
     name = data()
     good("tune", "eszsl", name, "--trials", "10", "--out", "whole")
-    command = [sys.executable, "-m", "pren.cli", "tune", "eszsl", name, "--trials", "100000", "--out", "parts"]
+    command = [sys.executable, "-m", "pren.cli", "tune", "eszsl", name, "--trials", "3000", "--out", "parts"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while not Path("parts/study.json").exists() and process.poll() is None:

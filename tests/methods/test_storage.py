@@ -234,6 +234,7 @@ class TestDamage:
             write(saved, tensors, {**header, "format": number})
             self.refuse(saved, match=rf"another version of pren \(format {number}, this one reads 2\)")
 
+    @pytest.mark.slow
     def test_any_flipped_bit(self, saved):
         content = (saved / MODEL_FILE).read_bytes()
         for place in np.random.default_rng(0).choice(len(content), 200, replace=False):
@@ -274,6 +275,7 @@ class TestDamage:
         self.refuse(saved, match="NaN or infinite")
 
 
+@pytest.mark.slow
 class TestTensors:
     """Whatever is not of the shape and type that the method writes is refused.
 

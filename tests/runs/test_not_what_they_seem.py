@@ -20,6 +20,8 @@ from pren.runs.folder import RunFolder
 from pren.runs.manifest import with_checksum
 from pren.runs.train import evaluate_run, train
 
+pytestmark = pytest.mark.slow
+
 ROUND = {"finished": "checkpoint/round-0002", "interrupted": "checkpoint/round-0001"}
 INSIDE = ("model.safetensors", "training.safetensors", "state.json", "manifest.json")
 TABLES = ("history.csv", "timings.csv", "pseudo_labels.csv")
@@ -163,7 +165,6 @@ class TestEveryFile:
             os.truncate(folder / name, length)
             assert runs.check(state, folder, name) or not is_guarded(state, name), f"at {length}"
 
-    @pytest.mark.slow
     def test_with_a_bit_flipped(self, state, name, runs, copy):
         folder = copy(state)
         content = (folder / name).read_bytes()

@@ -24,8 +24,8 @@ def variant(form):
     return {"first_rounds": 1, "gamma": -0.5, **({"backbone": "small-cnn"} if form == "images" else {})}
 
 
+@pytest.mark.slow
 class TestExact:
-    @pytest.mark.slow
     @pytest.mark.parametrize(("form", "setting"), CASES)
     def test_stopped_after_any_round(self, form, setting, data, configure, interrupted, outcome, tmp_path):
         config = configure(data(form, setting), setting=setting, **variant(form))
@@ -332,6 +332,7 @@ DAMAGES = [
 ]
 
 
+@pytest.mark.slow
 class TestDamage:
     @pytest.mark.parametrize("signed", [False, True], ids=["", "signed"])
     @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -125,18 +126,23 @@ def test_a_worker_that_dies_is_named_and_one_process_goes_on(start, folder, alon
     check_same(train(RunFolder.open(folder / "run").config(), folder / "run", resume=True), alone)
 
 
-def test_two_machines_lose_one_and_go_on(start, folder, alone):
+def interrupt(done, method):
+    raise KeyboardInterrupt
+
+
+def test_two_machines_go_on_and_lose_one(start, folder, alone):
     """The second one has the data, but neither the run folder nor the configuration."""
-    (folder / "elsewhere").mkdir()
-    (folder / "elsewhere" / "data.npz").write_bytes((folder / "data.npz").read_bytes())
-
-    def node(rank, address, *command):
-        inside = folder if rank == 0 else folder / "elsewhere"
-        where = ("--nodes", "2", "--node-rank", str(rank), "--main-address", address)
-        return start(*command, *where, inside=inside)
-
-    address = f"127.0.0.1:{free_port()}"
-    nodes = [node(rank, address, *FIT) for rank in (0, 1)]
+    config = RunConfig(data=str(folder / "data.npz"), params=SETTINGS)
+    with pytest.raises(KeyboardInterrupt):
+        train(config, folder / "run", on_round=interrupt)
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copy(folder / "data.npz", elsewhere)
+    where = ("--nodes", "2", "--main-address", f"127.0.0.1:{free_port()}", "--node-rank")
+    nodes = [
+        start("fit", "--resume", "--out", "run", *where, "0"),
+        start("fit", "data.npz", "--out", "run", *where, "1", inside=elsewhere),
+    ]
     read_until(nodes[0], "round  2/60")
     os.kill(workers_of(nodes[1])[0], signal.SIGKILL)
     for rank, (code, out, err) in enumerate(map(ended, nodes)):
@@ -144,20 +150,17 @@ def test_two_machines_lose_one_and_go_on(start, folder, alone):
         assert ("Process 1 of 2 (pid" in err) is (rank == 1)
         assert ("Another process of this run has ended" in err) is (rank == 0)
         assert "Traceback" not in err
-    address = f"127.0.0.1:{free_port()}"
-    nodes = [node(0, address, "fit", "--resume", "--out", "run"), node(1, address, "fit", "data.npz", "--out", "run")]
-    for code, _, err in map(ended, nodes):
-        assert code == 0, err
-    check_same(RunFolder.open(folder / "run"), alone)
-    assert [path.name for path in (folder / "elsewhere").iterdir()] == ["data.npz"]
+    assert [path.name for path in elsewhere.iterdir()] == ["data.npz"]
+    check_same(train(config, folder / "run", resume=True), alone)
 
 
-def test_under_torchrun(start, folder, alone):
+def test_under_torchrun(start, folder):
     command = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", free_port())
-    code, out, err = ended(start("-m", "pren.cli", *FIT, command=command))
+    code, out, err = ended(start("-m", "pren.cli", *FIT, "--set=rounds=4", command=command))
     assert code == 0, err
     assert out.count("PrEN on data.npz (zsl, finished)") == 1
-    check_same(RunFolder.open(folder / "run"), alone)
+    config = RunConfig(data=str(folder / "data.npz"), params={**SETTINGS, "rounds": 4})
+    check_same(RunFolder.open(folder / "run"), train(config, folder / "alone"))
 
 
 def test_ctrl_c_reaches_everyone_once(start):
