@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench crash fuzz clean
+.PHONY: help demo check test lint bench crash fuzz clean
 .NOTPARALLEL:
 
 help:  ## print this list
@@ -19,9 +19,15 @@ help:  ## print this list
 demo: $(VENV)/.installed-run  ## fit PrEN on the embedded data and write a run folder
 	$(BIN)/pren demo $(ARGS)
 
-# torch would start as many threads in every worker as there are cores.
-test: $(VENV)/.installed-dev  ## run the tests on $JOBS processes (2 unless told)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+# torch would start as many threads in every worker as there are cores. worksteal keeps neighbours together, which share
+# fitted models, and lets a worker that is done take tests of the other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+check: lint  ## lint and the quick tests (no processes, no backbones): for while you work, about a minute
+	$(PYTEST) -m "not slow" --hypothesis-profile quick $(ARGS)
+
+test: $(VENV)/.installed-dev  ## run all tests on $JOBS processes (2 unless told)
+	$(PYTEST) $(ARGS)
 
 lint: $(VENV)/.installed-dev  ## ruff (rules and format) and mypy
 	$(BIN)/ruff check .

@@ -19,6 +19,7 @@ from pren.vision import weights
 from pren.vision.precision import check_bfloat16
 
 settings.register_profile("pren", deadline=None)  # the machine may be busy, and timings are not tested here
+settings.register_profile("quick", deadline=None, max_examples=20)  # for `make check`
 settings.load_profile("pren")
 
 

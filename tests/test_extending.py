@@ -28,6 +28,8 @@ from pren.signatures import ENCODERS
 from pren.vision.backbones import create_backbone, list_backbones
 from pren.vision.registered import BACKBONES
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[1]
 FILES = {"toml": "pyproject.toml", "python": "pren_example.py"}
 METHOD = "ridge-angle"
@@ -48,37 +50,44 @@ def installed(tmp_path_factory):
     return target
 
 
-@pytest.fixture
-def pren(installed, tmp_path):
-    """Run ``pren`` in a process of its own, beside the installed package."""
+# Commands one after the other, since a process takes long to start; what they print is printed as a list.
+COMMANDS = """
+import contextlib, io, json, sys
+from pren.cli.__main__ import app
+said = []
+for arguments in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        app(arguments, standalone_mode=False)
+    said.append(out.getvalue())
+print(json.dumps(said))
+"""
+
+
+def run(commands, installed, folder):
+    """Run commands of ``pren`` in a process of their own, beside the installed package."""
     path = os.pathsep.join(filter(None, [str(installed), str(REPOSITORY / "src"), os.environ.get("PYTHONPATH")]))
-
-    def run(*arguments):
-        command = [sys.executable, "-m", "pren.cli", *arguments]
-        environment = {**os.environ, "PYTHONPATH": path}
-        result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        assert result.returncode == 0, result.stderr
-        return result.stdout
-
-    return run
+    command = [sys.executable, "-c", COMMANDS, json.dumps(commands)]
+    environment = {**os.environ, "PYTHONPATH": path}
+    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
 
 
-class TestInstalled:
-    def test_it_is_listed(self, pren):
-        listed = json.loads(pren("list", "datasets", "bl*", "--json"))
-        assert listed == [
-            {"name": "blobs", "summary": "Points around the signatures of ten classes, two of them unseen."}
-        ]
-
-    def test_it_is_fitted_and_loaded_again(self, pren, tmp_path):
-        pren("fit", "blobs", "--option", "spread=0.2", "--method", METHOD, "--set", "reg=2", "--out", "run")
-        config = yaml.safe_load((tmp_path / "run/config.yaml").read_text())
-        assert (config["data"], config["options"], config["params"]["reg"]) == ("blobs", {"spread": 0.2}, 2.0)
-        assert json.loads(pren("evaluate", "run", "--json"))["top1"] > 0.9
-
-    def test_the_workers_of_compare_know_it(self, pren):
-        (row,) = json.loads(pren("compare", "blobs", "--methods", METHOD, "--json"))["rows"]
-        assert (row["data"], row["method"], row["runs"], row["failed"]) == ("blobs", "Ridge", 1, 0)
+def test_it_is_listed_fitted_loaded_again_and_known_to_the_workers_of_compare(installed, tmp_path):
+    commands = [
+        ["list", "datasets", "bl*", "--json"],
+        ["fit", "blobs", "--option", "spread=0.2", "--method", METHOD, "--set", "reg=2", "--out", "run"],
+        ["evaluate", "run", "--json"],
+        ["compare", "blobs", "--methods", METHOD, "--json"],
+    ]
+    listed, _, evaluated, compared = run(commands, installed, tmp_path)
+    summary = "Points around the signatures of ten classes, two of them unseen."
+    assert json.loads(listed) == [{"name": "blobs", "summary": summary}]
+    config = yaml.safe_load((tmp_path / "run/config.yaml").read_text())
+    assert (config["data"], config["options"], config["params"]["reg"]) == ("blobs", {"spread": 0.2}, 2.0)
+    assert json.loads(evaluated)["top1"] > 0.9
+    (row,) = json.loads(compared)["rows"]
+    assert (row["data"], row["method"], row["runs"], row["failed"]) == ("blobs", "Ridge", 1, 0)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """A saved model as people use it: every kind of input gives the same classes, one at a time or all at once."""
 
 import io
+import json
 import os
 
 import numpy as np
@@ -240,3 +241,19 @@ def test_no_file(loaded, tmp_path):
         loaded.predict(tmp_path)
     with pytest.raises(PrenError, match="nowhere is not a run folder"):
         pren.Predictor.load(tmp_path / "nowhere")
+
+
+def test_a_service_is_a_few_lines(loaded, pictures):
+    """What somebody who writes one needs: the bytes of a request in, something to send back out."""
+
+    def answer(request: bytes) -> str:
+        found = loaded.predict(request, top=2)
+        if found.errors[0]:
+            return json.dumps({"error": found.errors[0]})
+        return json.dumps({"classes": found.labels[0], "scores": found.scores[0].tolist()})
+
+    reply = json.loads(
+        answer((pictures / "pool" / sorted(p.name for p in (pictures / "pool").iterdir())[0]).read_bytes())
+    )
+    assert len(reply["classes"]) == len(reply["scores"]) == 2
+    assert "cannot be read" in json.loads(answer(b"not an image"))["error"]

@@ -65,6 +65,7 @@ def test_a_star_brings_all_of_them():
     assert set(space) >= NAMES
 
 
+@pytest.mark.slow
 def test_importing_the_package_loads_next_to_nothing():
     program = "import sys, pren; pren.__version__, dir(pren); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()

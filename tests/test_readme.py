@@ -30,6 +30,7 @@ COMMANDS = sorted(
 LINKS = [(page, link) for page in PAGES for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))]
 
 
+@pytest.mark.slow
 def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     example = next(text for language, text in BLOCKS if language == "python")

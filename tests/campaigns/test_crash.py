@@ -32,13 +32,15 @@ SMALL = {"heads": 4, "dim": 4, "hidden": [16], "initial_batches": 1, "batches": 
 SHORT = {**SMALL, "heads": 12, "hidden": [128, 128], "rounds": 6, "initial_batches": 10, "batches": 10}
 
 
+@pytest.mark.slow
 def test_killed_runs_end_like_one_that_nobody_interrupted(tmp_path):
     (reference,) = make_references([Case("numbers-features", "gzsl", SHORT)], tmp_path, jobs=1)
     assert len(reference.models) == len(set(reference.models)) == 7
-    # The first run of this seed has six moments of four kinds; if one comes too late, five kills are enough.
-    outcomes = list(campaign([reference], tmp_path, kills=5, seed=236, jobs=1))
+    # The first run of this seed is killed in a checkpoint, while files are published and at the end; if one moment
+    # comes too late, two kills are enough.
+    outcomes = list(campaign([reference], tmp_path, kills=2, seed=1684, jobs=1))
     assert [outcome.lost for outcome in outcomes] == [None] * len(outcomes)
-    assert sum(len(outcome.phases) for outcome in outcomes) >= 5
+    assert sum(len(outcome.phases) for outcome in outcomes) >= 2
     assert not list(tmp_path.glob("run-*"))
 
 

@@ -16,6 +16,7 @@ def workshop(tmp_path_factory):
     return prepare(tmp_path_factory.mktemp("workshop"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prop", PROPERTIES, ids=lambda prop: prop.name)
 def test_the_property_holds(workshop, monkeypatch, prop):
     monkeypatch.chdir(workshop.path)  # and back in the end: every case stands in a folder of its own

@@ -97,6 +97,7 @@ def test_embedded_data_and_files_have_no_folds_of_their_own():
     assert own_folds("my.npz") == ()
 
 
+@pytest.mark.slow
 class TestPhotographs:
     @pytest.fixture
     def problem(self, tmp_path):

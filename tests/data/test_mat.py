@@ -58,6 +58,7 @@ def test_files_of_the_other_byte_order(tmp_path):
     assert read_mat(tmp_path / "x.mat", ["x"])["x"].tolist() == [[2.5]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compressed", [True, False])
 @pytest.mark.parametrize("kind", [0, 8, 10, 11, 14, 15, 16, 19, 20, 200, 65535])
 def test_elements_of_no_known_type_end_the_child_at_most(tmp_path, kind, compressed):
@@ -180,6 +181,7 @@ def test_a_fork_has_a_child_of_its_own(tmp_path):
     assert mat._READER._child.pid == ours
 
 
+@pytest.mark.slow
 def test_no_child_outlives_its_parent(tmp_path):
     savemat(tmp_path / "x.mat", {"x": np.ones(1)})
     program = (

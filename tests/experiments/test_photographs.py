@@ -11,6 +11,8 @@ from pren.experiments.tuning import tune
 from pren.runs.config import RunConfig
 from pren.vision.extraction import Extractor
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def frozen(photographs, tiny_weights, tmp_path):

@@ -1,13 +1,18 @@
-"""Cells in processes of their own. Those that need not compute are any command that takes a folder."""
+"""Cells in processes of their own, which need not compute: any command that takes a folder will do.
+
+One that computes is in tests/integration/test_photographs.py.
+"""
 
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from pren.experiments import workers
+from pren.experiments import worker, workers
 from pren.experiments.cells import data_hashes, make_task
 from pren.experiments.store import Store
 from pren.experiments.workers import run_tasks, threads_each
@@ -53,28 +58,20 @@ def run(tasks, folder, jobs=1):
 WELL = "import sys, os, pathlib; pathlib.Path(sys.argv[1], 'result.json').write_text('{\"fit_seconds\": 1.5}')"
 
 
-def test_one_that_really_computes(tasks, tmp_path):
-    (task,) = tasks(1.0)
-    ((done, result),) = run([task], tmp_path)
-    assert done is task
-    assert result.error is None
-    assert set(result.figures) == {"top1", "macc"}
-    assert result.peak_bytes > 1e7
-    assert [path.name for path in tmp_path.iterdir()] == ["data.npz"], "nothing is left behind"
-
-
 def test_a_defect_keeps_its_traceback(tasks, monkeypatch, tmp_path):
     """A worker whose method raises what no method may."""
 
-    def broken(command, **options):
-        text = (
-            "import sys; from pathlib import Path; from pren.experiments import worker\n"
-            "def compute(task): raise TypeError('fit() lacks an argument')\n"
-            "worker.compute = compute; worker.main(Path(sys.argv[1]))"
-        )
-        return REAL([sys.executable, "-c", text, command[-1]], **options)
+    def compute(task):
+        raise TypeError("fit() lacks an argument")
 
-    monkeypatch.setattr(workers.subprocess, "Popen", broken)
+    def here(command, **options):
+        worker.main(Path(command[-1]))
+        return REAL([sys.executable, "-S", "-c", ""], **options)
+
+    monkeypatch.setattr(worker, "compute", compute)
+    monkeypatch.setattr(worker, "end_with_parent", lambda _: None)
+    monkeypatch.setattr(worker.sys, "stdin", SimpleNamespace(fileno=lambda: 0))
+    monkeypatch.setattr(workers.subprocess, "Popen", here)
     (task,) = tasks(1.0)
     ((_, result),) = run([task], tmp_path)
     assert result.error.startswith(

@@ -76,6 +76,7 @@ def test_tuned_parameters(good, data, here):
     assert f"feature_reg: {chosen['feature_reg']}" in Path("run/config.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_killed_and_continued(good, data, params, here):
     """A real process with children, killed without warning; the rest is done later."""
     arguments = (

@@ -10,6 +10,8 @@ import pytest
 from pren.cli import demo
 from pren.data import DATASETS
 
+pytestmark = pytest.mark.slow
+
 METHODS = ["pren", "pren-no-projection", "progressive", "eszsl"]
 
 

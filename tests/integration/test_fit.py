@@ -355,6 +355,7 @@ class TestResume:
 
 
 class TestMethods:
+    @pytest.mark.slow
     def test_every_listed_method_can_be_fitted(self, good, data):
         name = data()
         for method in json.loads(good("list", "methods", "--json").out):

@@ -12,6 +12,8 @@ from safetensors.torch import save_file
 from pren.vision import extraction
 from pren.vision.torchvision_operators import import_timm
 
+pytestmark = pytest.mark.slow
+
 TINY = "test_resnet"  # one of timm's networks for tests
 QUICK = (
     "--set=rounds=1",
@@ -230,6 +232,11 @@ class TestCompare:
             "compare", "mydata", "--methods", "eszsl", *backbone, "--frozen", "--cache", "here", "--out", "c"
         ).out
         assert "failed" not in out
+        (cell,) = Path("c/cells").iterdir()
+        result = json.loads(cell.read_text())["result"]
+        assert set(result["figures"]) == {"top1", "macc"}
+        assert result["peak_bytes"] > 1e7
+        assert not list(Path("c").glob(".writing-*"))
 
     def test_methods_that_need_features_are_told_at_once(self, bad, mydata, here):
         message = bad("compare", "mydata", "--methods", "pren,eszsl,sae")

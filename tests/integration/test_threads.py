@@ -41,6 +41,7 @@ def test_every_verb_that_computes_has_it(good, pren, verb):
     assert pren(verb, "--threads", "0").code == 2
 
 
+@pytest.mark.slow
 def test_what_becomes_of_it():
     script = """
 import torch

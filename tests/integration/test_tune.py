@@ -76,11 +76,12 @@ def test_embedded_data(good):
     assert max(trial["value"] for trial in study("t")["trials"]) == result["mean_over_folds"] > 0.1
 
 
+@pytest.mark.slow
 def test_killed_and_continued(good, data):
     """A real process, killed without warning in the middle of a study."""
     name = data()
-    good("tune", "eszsl", name, "--trials", "30", "--out", "whole")
-    command = [sys.executable, "-m", "pren.cli", "tune", "eszsl", name, "--trials", "100000", "--out", "parts"]
+    good("tune", "eszsl", name, "--trials", "10", "--out", "whole")
+    command = [sys.executable, "-m", "pren.cli", "tune", "eszsl", name, "--trials", "3000", "--out", "parts"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while not Path("parts/study.json").exists() and process.poll() is None:
@@ -91,8 +92,8 @@ def test_killed_and_continued(good, data):
         process.wait()
     done = len(study("parts")["trials"])
     assert done >= 1
-    good("tune", "eszsl", name, "--trials", "30", "--out", "parts")
-    assert study("parts")["trials"][:30] == study("whole")["trials"]
+    good("tune", "eszsl", name, "--trials", "10", "--out", "parts")
+    assert study("parts")["trials"][:10] == study("whole")["trials"]
 
 
 @pytest.mark.parametrize(

@@ -41,13 +41,14 @@ def quick():
 
 @pytest.fixture(
     scope="session",
-    params=[
-        (name, setting, form) for name in METHODS for setting in ("zsl", "gzsl") for form in ("features", "images")
-    ],
+    params=[(name, *case) for name in METHODS for case in (("zsl", "features"), ("gzsl", "images"))],
     ids="-".join,
 )
 def fitted(request, make_problem, quick):
-    """A fitted method and the problem it was fitted to: every method, setting and kind of input."""
+    """A fitted method and the problem it was fitted to: every method, and each setting and kind of input once.
+
+    No method looks at both at a time; the other two pairs are in TestLearning and TestConventions.
+    """
     name, setting, form = request.param
     problem = make_problem(setting=setting, shape=(5,) if form == "features" else IMAGE)
     return quick(name, gamma=0.01).fit(problem), problem

@@ -159,6 +159,7 @@ CHOICES = [
 ]
 
 
+@pytest.mark.slow
 class TestSpace:
     @pytest.mark.parametrize(("name", "key", "value"), CHOICES)
     def test_a_model_is_the_same_after_saving_whatever_was_chosen(
@@ -171,6 +172,7 @@ class TestSpace:
         assert np.array_equal(load_model(tmp_path).scores(problem.pool), model.scores(problem.pool))
 
 
+@pytest.mark.slow
 class TestLearning:
     def test_a_planted_problem_is_learned(self, name, quick, planted):
         """4 unseen classes: chance is 0.25, and every method must be twice as good at least."""
@@ -326,6 +328,7 @@ class TestRefusals:
             model.scores(array)
 
 
+@pytest.mark.slow
 class TestChance:
     @SHAPES
     def test_the_same_seed_gives_the_same_bits(self, name, quick, make_problem, shape):

@@ -16,6 +16,8 @@ from pren.vision.images import ImageFiles
 from pren.vision.preprocessing import plain
 from pren.vision.torchvision_operators import import_timm
 
+pytestmark = pytest.mark.slow
+
 TINY = {
     "heads": 3,
     "hidden": (8,),

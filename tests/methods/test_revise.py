@@ -95,6 +95,7 @@ def test_self_training_waits_for_a_third_of_the_epochs(make_problem):
     assert np.array_equal(never, soon)
 
 
+@pytest.mark.slow
 def test_self_training_decides(make_problem):
     """The more an image believes itself, the less it hesitates."""
     problem = make_problem()

@@ -16,7 +16,6 @@ from pren.errors import PrenError
 from pren.methods.base import Method
 from pren.methods.eszsl import ESZSL
 from pren.methods.pren import PrEN
-from pren.methods.registry import METHODS
 from pren.methods.storage import MODEL_FILE, load_model, write_model
 
 
@@ -235,6 +234,7 @@ class TestDamage:
             write(saved, tensors, {**header, "format": number})
             self.refuse(saved, match=rf"another version of pren \(format {number}, this one reads 2\)")
 
+    @pytest.mark.slow
     def test_any_flipped_bit(self, saved):
         content = (saved / MODEL_FILE).read_bytes()
         for place in np.random.default_rng(0).choice(len(content), 200, replace=False):
@@ -275,10 +275,14 @@ class TestDamage:
         self.refuse(saved, match="NaN or infinite")
 
 
+@pytest.mark.slow
 class TestTensors:
-    """Whatever is not of the shape and type that the method writes is refused, for every method."""
+    """Whatever is not of the shape and type that the method writes is refused.
 
-    @pytest.fixture(params=METHODS)
+    Methods only declare what they learn: one array, three dimensions, several arrays; own rules; networks.
+    """
+
+    @pytest.fixture(params=["eszsl", "latem", "dcl", "gfzsl", "revise", "pren"])
     def saved(self, request, tmp_path, make_problem, quick):
         quick(request.param).fit(make_problem()).save(tmp_path)
         return tmp_path

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Lasso
 
 from pren.methods.posterior import posterior
-from pren.methods.uda import UDA, adapted, codes, shortened
+from pren.methods.uda import UDA, adapted, bounded, codes
 
 sizes = st.tuples(st.integers(1, 6), st.integers(1, 6), st.integers(1, 5), st.integers(0, 99))
 weights = st.floats(0.05, 10)

@@ -18,6 +18,8 @@ from pren.methods.storage import read_model, write_model
 from pren.runs.manifest import with_checksum
 from pren.runs.train import train
 
+pytestmark = pytest.mark.slow
+
 
 class Payload:
     """Makes a folder called canary when it is unpickled."""

@@ -8,6 +8,8 @@ from pren.runs.config import RunConfig
 from pren.runs.opening import open_folds, open_problem
 from pren.vision.extraction import Extractor
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def frozen(photographs, tiny_weights, tmp_path):

@@ -15,6 +15,8 @@ from pren.vision.extraction import Extractor
 from pren.vision.images import ImageFiles
 from pren.vision.torchvision_operators import import_timm
 
+pytestmark = pytest.mark.slow
+
 COLOURS = np.array([[200, 30, 30], [30, 200, 30], [30, 30, 200], [200, 200, 30]])
 LABELS, IN_POOL = np.repeat([0, 1], 4), np.repeat([2, 3], 3)
 SMALL = {"heads": 3, "hidden": (8,), "rounds": 2, "initial_batches": 2, "batches": 2, "batch_size": 4}

@@ -24,6 +24,7 @@ def variant(form):
     return {"first_rounds": 1, "gamma": -0.5, **({"backbone": "small-cnn"} if form == "images" else {})}
 
 
+@pytest.mark.slow
 class TestExact:
     @pytest.mark.parametrize(("form", "setting"), CASES)
     def test_stopped_after_any_round(self, form, setting, data, configure, interrupted, outcome, tmp_path):
@@ -149,12 +150,20 @@ class TestFinished:
         assert outcome(tmp_path / "run") == expected
 
 
+@pytest.fixture(scope="module")
+def stopped(arrays, configure, interrupted, tmp_path_factory):
+    """Where there are data, and a run on them that was stopped after round 1."""
+    root = tmp_path_factory.mktemp("stopped")
+    np.savez(root / "data.npz", **arrays())
+    interrupted(configure(root / "data.npz"), root / "run", 1)
+    return root
+
+
 @pytest.fixture
-def started(data, configure, interrupted, tmp_path):
-    """The configuration and folder of a run that was stopped after round 1."""
-    config = configure(data())
-    interrupted(config, tmp_path / "run", 1)
-    return config, tmp_path / "run"
+def started(stopped, configure, tmp_path):
+    """The configuration and folder of a copy of it, with its data."""
+    shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
+    return configure(tmp_path / "data.npz"), tmp_path / "run"
 
 
 class TestRefused:
@@ -323,6 +332,7 @@ DAMAGES = [
 ]
 
 
+@pytest.mark.slow
 class TestDamage:
     @pytest.mark.parametrize("signed", [False, True], ids=["", "signed"])
     @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
@@ -441,17 +451,21 @@ def killer():
 class TestKilled:
     """The process may end at any moment, between any two deeds on the disk."""
 
-    @pytest.mark.parametrize("method", ["pren", "eszsl"])
-    def test_at_any_moment(self, method, killer, data, configure, outcome, tmp_path):
+    @pytest.mark.slow
+    @pytest.mark.parametrize(("method", "models"), [("pren", 2), ("eszsl", 1)])
+    def test_at_any_moment(self, method, models, killer, data, configure, outcome, tmp_path):
+        """It ends as if nobody had killed it; and a model that is there meanwhile is that of a whole round."""
         config = configure(data(), method, **({"rounds": 1} if method == "pren" else {}))
-        whole, out = tmp_path / "whole", tmp_path / "run"
+        whole, out, pool = tmp_path / "whole", tmp_path / "run", load(config.data)[0].pool
         assert killer.run(whole, float("inf"), lambda: train(config, whole))
         expected, moments = outcome(whole), len(killer.deeds)
         assert moments > 8
-        wrong = []
+        wrong, seen = [], set()
         for moment in range(1, moments + 1):
             finished = killer.run(out, moment, lambda: train(config, out))
             assert not finished
+            if (out / "model.safetensors").exists():
+                seen.add(load_model(out).scores(pool).tobytes())
             if not (out / "config.yaml").exists():  # it never began; see the leftovers above
                 shutil.rmtree(out, ignore_errors=True)
                 continue
@@ -466,20 +480,7 @@ class TestKilled:
                 wrong.append(f"killed before deed {moment} ({killer.deeds[moment - 1]}): {problem}")
             shutil.rmtree(out)
         assert not wrong, "\n".join(wrong)
-
-    def test_whatever_the_moment_a_model_on_disk_is_a_whole_one(self, killer, data, configure, tmp_path):
-        path = data()
-        config = configure(path, rounds=1)
-        pool = load(path)[0].pool
-        whole, out = tmp_path / "whole", tmp_path / "run"
-        killer.run(whole, float("inf"), lambda: train(config, whole))
-        seen, moments = set(), len(killer.deeds)
-        for moment in range(1, moments + 1):
-            killer.run(out, moment, lambda: train(config, out))
-            if (out / "model.safetensors").exists():
-                seen.add(load_model(out).scores(pool).tobytes())
-            shutil.rmtree(out, ignore_errors=True)
-        assert len(seen) == 2  # of round 0 and of round 1
+        assert len(seen) == models
 
 
 def _interrupt(*_, **__):

@@ -197,6 +197,7 @@ class TestFolder:
         assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 class TestAnswers:
     """The decisive test: nothing that is fitted depends on the labels of the pool."""
 

@@ -56,6 +56,7 @@ def goes_on(config, whole, results, tmp_path):
     return check
 
 
+@pytest.mark.slow
 class TestEveryWrite:
     """No write may fail in a way that loses what the writes before it have done."""
 
@@ -279,6 +280,7 @@ def the_message(result):
     return message
 
 
+@pytest.mark.slow
 class TestRealDisks:
     def test_a_file_becomes_too_large(self, config, goes_on, tmp_path):
         fit = arguments_of(config, tmp_path / "run")

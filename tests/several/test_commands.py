@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,13 +13,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pren.runs.config import RunConfig
 from pren.runs.folder import RunFolder
+from pren.runs.train import train
 from tests.several.test_team import free_port
 
 PREN = (sys.executable, "-m", "pren.cli")
 SETTINGS = {"heads": 5, "dim": 4, "rounds": 60, "initial_batches": 20, "batches": 20, "batch_size": 16, "hidden": [16]}
 FIT = ("fit", "data.npz", *(f"--set={key}={value}" for key, value in SETTINGS.items()), "--out", "run")
 TOLERANCE = 1e-5
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -93,9 +97,7 @@ def alone(arrays, tmp_path_factory):
     """The run of one process that nobody disturbed."""
     folder = tmp_path_factory.mktemp("alone")
     np.savez(folder / "data.npz", **arrays())
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([*PREN, *FIT], cwd=folder, env=environment, check=True, capture_output=True)
-    return RunFolder.open(folder / "run")
+    return train(RunConfig(data=str(folder / "data.npz"), params=SETTINGS), folder / "run")
 
 
 def check_same(run, alone):
@@ -121,24 +123,26 @@ def test_a_worker_that_dies_is_named_and_one_process_goes_on(start, folder, alon
     assert "Traceback" not in said + err
     done = len(RunFolder.open(folder / "run").history())
     assert 4 <= done < 61
-    code, out, err = ended(start("fit", "--resume", "--out", "run", "--json"))
-    assert code == 0, err
-    assert json.loads(out)["rounds_done"] == 60
-    check_same(RunFolder.open(folder / "run"), alone)
+    check_same(train(RunFolder.open(folder / "run").config(), folder / "run", resume=True), alone)
 
 
-def test_two_machines_lose_one_and_go_on(start, folder, alone):
+def interrupt(done, method):
+    raise KeyboardInterrupt
+
+
+def test_two_machines_go_on_and_lose_one(start, folder, alone):
     """The second one has the data, but neither the run folder nor the configuration."""
-    (folder / "elsewhere").mkdir()
-    (folder / "elsewhere" / "data.npz").write_bytes((folder / "data.npz").read_bytes())
-
-    def node(rank, address, *command):
-        inside = folder if rank == 0 else folder / "elsewhere"
-        where = ("--nodes", "2", "--node-rank", str(rank), "--main-address", address)
-        return start(*command, *where, inside=inside)
-
-    address = f"127.0.0.1:{free_port()}"
-    nodes = [node(rank, address, *FIT) for rank in (0, 1)]
+    config = RunConfig(data=str(folder / "data.npz"), params=SETTINGS)
+    with pytest.raises(KeyboardInterrupt):
+        train(config, folder / "run", on_round=interrupt)
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copy(folder / "data.npz", elsewhere)
+    where = ("--nodes", "2", "--main-address", f"127.0.0.1:{free_port()}", "--node-rank")
+    nodes = [
+        start("fit", "--resume", "--out", "run", *where, "0"),
+        start("fit", "data.npz", "--out", "run", *where, "1", inside=elsewhere),
+    ]
     read_until(nodes[0], "round  2/60")
     os.kill(workers_of(nodes[1])[0], signal.SIGKILL)
     for rank, (code, out, err) in enumerate(map(ended, nodes)):
@@ -146,20 +150,17 @@ def test_two_machines_lose_one_and_go_on(start, folder, alone):
         assert ("Process 1 of 2 (pid" in err) is (rank == 1)
         assert ("Another process of this run has ended" in err) is (rank == 0)
         assert "Traceback" not in err
-    address = f"127.0.0.1:{free_port()}"
-    nodes = [node(0, address, "fit", "--resume", "--out", "run"), node(1, address, "fit", "data.npz", "--out", "run")]
-    for code, _, err in map(ended, nodes):
-        assert code == 0, err
-    check_same(RunFolder.open(folder / "run"), alone)
-    assert [path.name for path in (folder / "elsewhere").iterdir()] == ["data.npz"]
+    assert [path.name for path in elsewhere.iterdir()] == ["data.npz"]
+    check_same(train(config, folder / "run", resume=True), alone)
 
 
-def test_under_torchrun(start, folder, alone):
+def test_under_torchrun(start, folder):
     command = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", free_port())
-    code, out, err = ended(start("-m", "pren.cli", *FIT, command=command))
+    code, out, err = ended(start("-m", "pren.cli", *FIT, "--set=rounds=4", command=command))
     assert code == 0, err
     assert out.count("PrEN on data.npz (zsl, finished)") == 1
-    check_same(RunFolder.open(folder / "run"), alone)
+    config = RunConfig(data=str(folder / "data.npz"), params={**SETTINGS, "rounds": 4})
+    check_same(RunFolder.open(folder / "run"), train(config, folder / "alone"))
 
 
 def test_ctrl_c_reaches_everyone_once(start):
@@ -223,20 +224,15 @@ class TestRefused:
 
 
 def test_extraction_is_shared_out(start, folder):
-    """Every image is extracted once, by one process or the other, and one of them speaks; so with what goes wrong."""
+    """Every image is extracted once, by one process or the other, and one of them speaks."""
     for number in range(6):
         pixels = np.random.default_rng(number).integers(0, 256, (8, 8, 3), dtype=np.uint8)
         (folder / "pictures").mkdir(exist_ok=True)
         Image.fromarray(pixels).save(folder / "pictures" / f"{number}.png")
     (folder / "pictures" / "bad.png").write_bytes(b"no picture")
-    command = ("extract", "pictures", "--backbone", "test_resnet", "--out", "cache", "--devices", "2", "--json")
-    done = start(*command, "--weights", "random")
-    out, err = done.communicate(timeout=120)
-    assert done.returncode == 0, err
+    backbone = ("--backbone", "test_resnet", "--weights", "random")
+    code, out, err = ended(start("extract", "pictures", *backbone, "--out", "cache", "--devices", "2", "--json"))
+    assert code == 0, err
     result = json.loads(out)
     assert (result["images"], result["extracted"]) == (7, 6)
     assert len(result["problems"]) == 1
-    failed = start(*command, "--weights", "nowhere.pth")
-    out, err = failed.communicate(timeout=120)
-    assert failed.returncode == 2
-    assert err.count("There is no file nowhere.pth") == 1

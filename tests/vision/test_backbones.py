@@ -192,6 +192,7 @@ def test_without_statistics_an_image_does_not_depend_on_its_batch():
     assert not torch.allclose(network.train()(images)[:1], network(images[:2])[:1], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_bfloat16_is_near_float32_and_weights_stay(bfloat16):
     exact, _ = create_backbone("test_resnet", PHOTO, seed=0)
     rough, _ = create_backbone("test_resnet", PHOTO, seed=0, precision="bfloat16")

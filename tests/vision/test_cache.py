@@ -233,6 +233,7 @@ for place in range(100):
 """
 
 
+@pytest.mark.slow
 def test_processes_that_write_at_once_lose_nothing(tmp_path):
     # They also begin at once: all of them make the same folders.
     writers = [
@@ -243,7 +244,7 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path):
             stderr=subprocess.PIPE,
             text=True,
         )
-        for number in range(3)
+        for number in range(2)
     ]
     for writer in writers:
         assert writer.stdout.readline() == "ready\n"
@@ -251,11 +252,11 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path):
         writer.stdin.write("go\n")
         writer.stdin.flush()
     errors = [writer.communicate(timeout=200)[1] for writer in writers]
-    assert [writer.returncode for writer in writers] == [0, 0, 0], errors
+    assert [writer.returncode for writer in writers] == [0, 0], errors
     cache = FeatureCache(tmp_path, {}, 5)
     rows = cache.rows()
-    assert len(rows) == 900
-    for number in range(3):
+    assert len(rows) == 600
+    for number in range(2):
         mine = [rows[key(f"{number} {place} {each}")] for place in range(100) for each in range(3)]
         assert (cache.inputs(np.array(mine))[np.arange(300)].numpy() == number).all()
     assert len(list(tmp_path.glob(f"*/{FACTS_FILE}"))) == 31

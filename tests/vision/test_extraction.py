@@ -164,6 +164,7 @@ extraction.extract(ImageFolder(sys.argv[2]), frozen, cache, single_process("cpu"
 """
 
 
+@pytest.mark.slow
 def test_a_killed_extraction_goes_on_where_it_stopped(tmp_path, draw_files, run, cache, seen, weights):
     files = draw_files(tmp_path / "images", 11)
     command = [sys.executable, "-c", KILLED, weights, tmp_path / "images", cache.folder.parent]

@@ -61,6 +61,7 @@ def test_the_trial_is_made_once(trial, tmp_path):
     assert (tmp_path / "trials").read_text() == "x"
 
 
+@pytest.mark.slow
 def test_the_trial_passes_or_dies_but_has_no_mistake():
     done = subprocess.run([sys.executable, "-I", "-c", precision.TRIAL, *sys.path], capture_output=True)
     assert done.returncode <= 0, done.stderr

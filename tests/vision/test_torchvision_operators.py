@@ -50,12 +50,14 @@ library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("bare")
 def test_timm_works_where_torchvision_does_not_fit():
     done = python(OTHERS + USES)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_without_it_the_import_fails(bare):
     assert "torchvision::nms does not exist" in bare.stderr
     assert not _operators_load()

@@ -239,6 +239,7 @@ def photographs():
     return ImageFiles(folder, names), np.array([int(name.split("_")[2].split(".")[0]) for name in names])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("geometry", "most"), [("whole", 17), ("timm", 18)])
 def test_the_offline_backbone_knows_photographs(photographs, geometry, most):
     # As many as were measured; the features go through the classifier of the package.

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing, nullcontext
 from datetime import datetime, timezone
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -209,12 +210,17 @@ def _check_same_data(fabric: Fabric, hashes: dict[str, str]) -> None:
             raise PrenError("The data here is not what the first process has: copy the same files to every node.")
 
 
-def _surroundings(command: str, fabric: Fabric) -> dict[str, Any]:
+@cache  # they are read from the disk
+def _versions() -> dict[str, str]:
     packages = ("torch", "timm", "pillow", "numpy", "scipy", "scikit-learn", "lightning-fabric", "safetensors")
+    return {"pren": __version__, **{name: version(name) for name in packages}}
+
+
+def _surroundings(command: str, fabric: Fabric) -> dict[str, Any]:
     return {
         "command": command,
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "processes": fabric.world_size,
         "python": platform.python_version(),
-        "versions": {"pren": __version__, **{name: version(name) for name in packages}},
+        "versions": dict(_versions()),
     }
