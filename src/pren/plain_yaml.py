@@ -8,8 +8,7 @@ import yaml
 
 from pren.errors import PrenError
 
-MOST_LEVELS = 100  # libyaml overflows the stack some thousand levels down
-Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where it is there: ten times as fast
+MOST_LEVELS = 100  # the time that PyYAML takes grows with the square of the depth: hours for a megabyte of brackets
 
 
 def parse_yaml(content: str | bytes, where: str) -> Any:
@@ -20,18 +19,13 @@ def parse_yaml(content: str | bytes, where: str) -> Any:
             is nested deeply.
     """
     try:
-<<<<<<< HEAD
         text, depth = content.decode() if isinstance(content, bytes) else content, 0
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
-=======
-        depth = 0
-        for event in yaml.parse(text, Loader=Loader):
->>>>>>> 8c28963cd78f829b5a0044c95878e6460405bb9e
             if isinstance(event, yaml.AliasEvent):
                 raise PrenError(f"{where} must not refer to anchors (*name): write the value out.")
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MOST_LEVELS:
                 raise PrenError(f"{where} is nested more than {MOST_LEVELS} levels deep: no setting is.")
-        return yaml.load(text, Loader=Loader)  # noqa: S506  (both are safe loaders)
+        return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError
         raise PrenError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from error
