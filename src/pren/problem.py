@@ -110,8 +110,13 @@ class Answers:
             raise PrenError(f"{len(self.labels)} answers but {len(self.names)} names: give one to each image.")
 
     def __repr__(self) -> str:
-        known = int((self.labels != UNKNOWN).sum())
-        return f"Answers({known} of {len(self.labels)} known, {len(self.unreadable)} files unreadable)"
+        return f"Answers({int(self.known.sum())} of {len(self.labels)} known, {len(self.unreadable)} files unreadable)"
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """(N_pool,) True where somebody knows."""
+        known: NDArray[np.bool_] = self.labels != UNKNOWN
+        return known
 
     def without(self, unreadable: Sequence[tuple[int, str]]) -> Answers:
         """The same but for some images of the pool: the place of each, and why it cannot be read."""

@@ -2,11 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from pren.errors import PrenError
 from pren.experiments import comparison
-from pren.experiments.comparison import Plan, compare
+from pren.experiments.comparison import ComparisonPlan, compare
 from pren.experiments.parameters import Parameters
 from pren.methods.eszsl import ESZSL
 
@@ -17,7 +18,7 @@ BOTH = ["progressive", "eszsl"]
 @pytest.fixture
 def plan(config):
     def build(methods=BOTH, seeds=2, setting="zsl", **replaced):
-        return Plan([config(setting=setting, **replaced)], methods, seeds, SMALL)
+        return ComparisonPlan([config(setting=setting, **replaced)], methods, seeds, SMALL)
 
     return build
 
@@ -90,11 +91,19 @@ def test_several_data_sets(config, here, tmp_path):
         config(file="b.npz"),
         config(file="c.npz", pool=config().load_data()[0].pool[[0]].numpy(), answers=None),
     ]
-    rows = compare(Plan(wanted[:2], ["eszsl"]), tmp_path / "out")
+    rows = compare(ComparisonPlan(wanted[:2], ["eszsl"]), tmp_path / "out")
     assert [row.data for row in rows] == ["a", "b"]
     assert here == [("eszsl", None)], "the same data under two names"
     with pytest.raises(PrenError, match=r"c\.npz has no answers"):
-        compare(Plan(wanted, ["eszsl"]), tmp_path / "out")
+        compare(ComparisonPlan(wanted, ["eszsl"]), tmp_path / "out")
+
+
+def test_answers_that_nobody_knows_are_found_out_before_anything_is_computed(config, arrays, here, tmp_path):
+    np.savez(tmp_path / "data.npz", **{**arrays(), "answers": np.full(18, -1)})
+    wanted = config().model_copy(update={"data": str(tmp_path / "data.npz")})
+    with pytest.raises(PrenError, match="has no answers"):
+        compare(ComparisonPlan([wanted], ["eszsl"]), tmp_path / "out")
+    assert here == []
 
 
 def test_files_of_the_same_name_are_told_apart(config, tmp_path):
@@ -105,7 +114,7 @@ def test_files_of_the_same_name_are_told_apart(config, tmp_path):
 
 def test_nothing_to_compare(config, tmp_path):
     with pytest.raises(PrenError, match="nothing to compare"):
-        compare(Plan([config()], []), tmp_path / "out")
+        compare(ComparisonPlan([config()], []), tmp_path / "out")
 
 
 def test_a_damaged_cell_is_named(plan, here, tmp_path):

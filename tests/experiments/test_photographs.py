@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pren.errors import PrenError
-from pren.experiments.comparison import Plan, compare
+from pren.experiments.comparison import ComparisonPlan, compare
 from pren.experiments.parameters import Parameters
 from pren.experiments.tuning import tune
 from pren.runs.config import RunConfig
@@ -32,13 +32,13 @@ def test_tune_on_features(frozen, tmp_path):
 
 
 def test_compare_on_features(frozen, tmp_path, here):
-    rows = compare(Plan([frozen()], ["eszsl", "sae"]), tmp_path / "out")
+    rows = compare(ComparisonPlan([frozen()], ["eszsl", "sae"]), tmp_path / "out")
     assert [(row.runs, row.failed) for row in rows] == [(1, 0), (1, 0)]
 
 
 def test_features_of_another_extractor_are_other_cells(frozen, tmp_path, here):
     for geometry in ("whole", "timm", "timm"):
-        compare(Plan([frozen(geometry=geometry)], ["eszsl"]), tmp_path / "out")
+        compare(ComparisonPlan([frozen(geometry=geometry)], ["eszsl"]), tmp_path / "out")
     assert len(here) == 2
     hashes = [json.loads(path.read_text())["cell"]["hashes"] for path in (tmp_path / "out" / "cells").iterdir()]
     assert hashes[0]["data"] != hashes[1]["data"]
@@ -48,7 +48,7 @@ def test_features_of_another_extractor_are_other_cells(frozen, tmp_path, here):
 def test_methods_that_take_features_are_refused_by_name(photographs, tmp_path, here):
     data = RunConfig(data=str(photographs))
     with pytest.raises(PrenError, match=r"^ESZSL, SAE S→F do not train a backbone: add --frozen for the features"):
-        compare(Plan([data], ["pren", "eszsl", "sae"]), tmp_path / "out")
+        compare(ComparisonPlan([data], ["pren", "eszsl", "sae"]), tmp_path / "out")
     with pytest.raises(PrenError, match=r"^ESZSL does not train a backbone: add --frozen"):
         tune(data.model_copy(update={"method": "eszsl"}), tmp_path / "out")
     assert here == []
@@ -58,7 +58,7 @@ def test_methods_that_take_features_are_refused_by_name(photographs, tmp_path, h
 def test_parameters_of_the_data_are_for_every_method(photographs, tmp_path, here):
     data = RunConfig(data=str(photographs), params={"backbone": "test_resnet", "weights": "random"})
     small = {"heads": 2, "hidden": [4], "rounds": 1, "initial_batches": 1, "batches": 1, "batch_size": 4, "dim": 2}
-    plan = Plan([data], ["pren"], 1, Parameters({"pren": small}))
+    plan = ComparisonPlan([data], ["pren"], 1, Parameters({"pren": small}))
     (row,) = compare(plan, tmp_path / "out")
     assert (row.runs, row.failed) == (1, 0)
     (path,) = (tmp_path / "out" / "cells").iterdir()

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from pren.errors import PrenError
 from pren.evaluation import evaluate
 from pren.experiments import tuning
-from pren.experiments.comparison import Plan, compare
+from pren.experiments.comparison import ComparisonPlan, compare
 from pren.experiments.tuning import attempt, search_space, tune
 from pren.methods.eszsl import ESZSL
 from pren.runs.config import parse_config, read_yaml
@@ -180,9 +180,9 @@ class TestTune:
 
     def test_a_comparison_may_stand_beside_it(self, config, tmp_path, here):
         tune(config(), tmp_path / "out" / "tuned" / "eszsl", trials=1)
-        compare(Plan([config()], ["eszsl"]), tmp_path / "out")
+        compare(ComparisonPlan([config()], ["eszsl"]), tmp_path / "out")
         tune(config(), tmp_path / "out", trials=1)
-        compare(Plan([config()], ["eszsl"]), tmp_path / "out")
+        compare(ComparisonPlan([config()], ["eszsl"]), tmp_path / "out")
         assert len(here) == 1
 
     @pytest.mark.parametrize("file", ["notes", "tuned/notes", "runs/model.safetensors"])
@@ -191,7 +191,7 @@ class TestTune:
         (tmp_path / "out" / file).parent.mkdir(exist_ok=True)
         (tmp_path / "out" / file).touch()
         with pytest.raises(PrenError, match="holds something else"):
-            compare(Plan([config()], ["eszsl"]), tmp_path / "out")
+            compare(ComparisonPlan([config()], ["eszsl"]), tmp_path / "out")
 
     @pytest.mark.parametrize("different", [{"params": {"feature_reg": 2.0}}, {"setting": "gzsl"}, {"seed": 1}])
     def test_another_study_is_not_gone_on_with(self, config, different, tmp_path):

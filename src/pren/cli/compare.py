@@ -51,14 +51,14 @@ def compare(
     """
     show_log()
     from pren.evaluation import MAIN_FIGURE
-    from pren.experiments.comparison import Plan
+    from pren.experiments.comparison import ComparisonPlan
     from pren.experiments.comparison import compare as run
     from pren.experiments.parameters import Parameters, read_parameters
     from pren.methods.registry import METHODS
 
     names = _methods(methods)
     wanted = [vision.applied(_data(name, chosen), names) for name in dict.fromkeys(data)]
-    plan = Plan(wanted, names, seeds, Parameters() if params is None else read_parameters(params))
+    plan = ComparisonPlan(wanted, names, seeds, Parameters() if params is None else read_parameters(params))
     setting = wanted[0].setting
     title, command = f"Comparing {len(names)} methods ({setting})", command_line()
     with counted(title, "cells") as show, extraction() as on_extract, continued(out):

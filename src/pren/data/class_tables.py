@@ -49,7 +49,7 @@ def needs_encoder() -> str:
     return f"{DESCRIPTIONS} needs a text encoder: {how}."
 
 
-def read_classes(folder: Path, encoder: str | None, findings: Findings) -> ClassRows | None:
+def read_class_rows(folder: Path, encoder: str | None, findings: Findings) -> ClassRows | None:
     """Read the file that describes the classes: with an encoder the words, even where there are numbers too.
 
     What is wrong with it goes to `findings`; None if not even its header can be read.

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pren.data.class_tables import ClassRows, read_classes
+from pren.data.class_tables import ClassRows, read_class_rows
 from pren.data.findings import Finding, Findings, quoted
 from pren.data.partition import DATA_SEED
 from pren.data.tables import TableRow, normal, read_table
@@ -113,7 +113,7 @@ def read_folder(path: str | Path, setting: Setting = "zsl", encoder: str | None 
 
 def _read(content: OwnData, setting: Setting, encoder: str | None) -> None:
     findings = content.findings
-    content.classes = classes = read_classes(content.path, encoder, findings)
+    content.classes = classes = read_class_rows(content.path, encoder, findings)
     folders = _read_labelled(content)
     for name in _list(content, POOL):
         if any("\ud800" <= character <= "\udfff" for character in name):

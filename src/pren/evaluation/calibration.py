@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import auc
 
 from pren.errors import PrenError
-from pren.problem import UNKNOWN, Answers, ClassTable
+from pren.problem import Answers, ClassTable
 from pren.scoring import best_candidate
 
 Vector = NDArray[np.float64]
@@ -57,7 +57,7 @@ def trade_off(scores: Vector, answers: Answers, classes: ClassTable) -> Curve | 
     Returns:
         None where there is no such curve: no image of a seen class, none of an unseen class, or infinite scores.
     """
-    known = answers.labels != UNKNOWN
+    known = answers.known
     scores, labels = scores[known], answers.labels[known]
     is_seen = classes.seen[labels]
     if is_seen.all() or not is_seen.any() or not np.isfinite(scores).all():

@@ -108,7 +108,7 @@ def evaluate(scores: NDArray[np.float64], answers: Answers, classes: ClassTable,
             "given broken inputs."
         )
     check_answers(answers, classes, setting)
-    known = labels != UNKNOWN
+    known = answers.known
     if not known.any():
         raise PrenError("No image has a known label, so there is nothing to evaluate: give the classes of some.")
     candidates = classes.among(candidates_of(setting))

@@ -26,7 +26,7 @@ OnCell = Callable[[int, int, Task, Result], None]  # done, of how many, which, a
 
 
 @dataclass(frozen=True)
-class Plan:
+class ComparisonPlan:
     """What to compare.
 
     Attributes:
@@ -43,7 +43,7 @@ class Plan:
 
 
 def compare(
-    plan: Plan,
+    plan: ComparisonPlan,
     out: str | Path,
     *,
     jobs: int = 1,
@@ -114,14 +114,14 @@ class _Group:
     tasks: list[Task]
 
 
-def _groups(plan: Plan, on_extract: OnProgress | None) -> list[_Group]:
+def _groups(plan: ComparisonPlan, on_extract: OnProgress | None) -> list[_Group]:
     if not plan.data or not plan.methods:
         raise PrenError("There is nothing to compare: name some data and some methods.")
     groups = []
     for title, data in zip(_titles(plan.data), plan.data, strict=True):
         problem, answers = open_problem(data, on_extract=on_extract, methods=plan.methods)
-        if answers is None:
-            raise PrenError(f"{data.data} has no answers, so methods cannot be compared on it.")
+        if answers is None or not answers.known.any():
+            raise PrenError(f"{data.data} has no answers, so methods cannot be compared on it (see answers.csv).")
         check_answers(answers, problem.classes, problem.setting)
         hashes = data_hashes(problem, answers)
         for name in plan.methods:

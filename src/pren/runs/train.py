@@ -22,7 +22,7 @@ from pren.engine.processes import agreed, share, share_text, single_process, wat
 from pren.errors import PrenError
 from pren.evaluation import check_answers, evaluate
 from pren.methods.base import Method
-from pren.problem import UNKNOWN, Answers, Problem
+from pren.problem import Answers, Problem
 from pren.runs.checkpoint import Checkpoint, State
 from pren.runs.config import RunConfig
 from pren.runs.folder import RunFolder
@@ -172,7 +172,7 @@ def evaluate_run(
 
 def _any_known(answers: Answers | None) -> TypeGuard[Answers]:
     """Whether there is anything to evaluate against."""
-    return answers is not None and bool((answers.labels != UNKNOWN).any())
+    return answers is not None and bool(answers.known.any())
 
 
 def _scores(method: Method, problem: Problem) -> NDArray[np.float64]:
