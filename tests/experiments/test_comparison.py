@@ -98,11 +98,9 @@ def test_several_data_sets(config, here, tmp_path):
         compare(ComparisonPlan(wanted, ["eszsl"]), tmp_path / "out")
 
 
-def test_answers_that_nobody_knows_are_found_out_before_anything_is_computed(config, arrays, here, tmp_path):
-    np.savez(tmp_path / "data.npz", **{**arrays(), "answers": np.full(18, -1)})
-    wanted = config().model_copy(update={"data": str(tmp_path / "data.npz")})
+def test_answers_that_nobody_knows_are_found_out_before_anything_is_computed(config, here, tmp_path):
     with pytest.raises(PrenError, match="has no answers"):
-        compare(ComparisonPlan([wanted], ["eszsl"]), tmp_path / "out")
+        compare(ComparisonPlan([config(answers=np.full(18, -1))], ["eszsl"]), tmp_path / "out")
     assert here == []
 
 
