@@ -8,6 +8,7 @@ A new preparation is one class in one file of this room (or of a package of your
 
 from pren.preparation.base import PREPARATIONS, Matrix, Preparation, flat, register_preparation, unit
 from pren.preparation.scaling import MinMax, Raw, Standard, UnitLength
+from pren.preparation.whitening import Whitened
 
 __all__ = [
     "PREPARATIONS",
@@ -17,6 +18,7 @@ __all__ = [
     "Raw",
     "Standard",
     "UnitLength",
+    "Whitened",
     "flat",
     "register_preparation",
     "unit",
