@@ -75,8 +75,10 @@ class RunFolder:
             with folder._writing():
                 write_bytes(folder.path / CONFIG_FILE, with_checksum(config.to_yaml().encode()))
         except BaseException:
-            folder.discard_if_nothing_done()
-            folder.close()
+            try:
+                folder.discard_if_nothing_done()
+            finally:
+                folder.close()
             raise
         folder._run = config.record["id"]
         return folder
