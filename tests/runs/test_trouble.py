@@ -202,8 +202,8 @@ from pren.runs.folder import RunFolder
 trouble, after, *arguments = sys.argv[1:]
 save = RunFolder.save_round
 
-def limited(self, method, history, timings, last):
-    if last.number == int(after):
+def limited(self, method, state):
+    if state.history[-1]["round"] == int(after):
         if trouble == "limit":
             resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
         elif trouble == "fill":
@@ -217,7 +217,7 @@ def limited(self, method, history, timings, last):
             # Over itself: the disk cannot be closed while the lock file is open for writing.
             for options in (["--bind", self.path], ["-o", "remount,bind,ro"]):
                 subprocess.run(["mount", *options, self.path], check=True)
-    save(self, method, history, timings, last)
+    save(self, method, state)
 
 RunFolder.save_round = limited
 sys.argv = ["pren", *arguments]

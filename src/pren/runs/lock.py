@@ -110,7 +110,7 @@ class Lock:
 
 
 def _cannot_write(folder: Path, error: OSError) -> str:
-    return f"Cannot write in {folder}: {error.strerror}. Make room there, or copy it to where there is room (--out)."
+    return f"Cannot write in {folder}: {error.strerror}. Make room there, or choose another folder (copy a run first)."
 
 
 def _holder(content: bytes) -> dict[str, Any] | None:
