@@ -15,7 +15,7 @@ import yaml
 
 from pren.data import DATASETS, load
 from pren.evaluation import evaluate
-from pren.experiments.comparison import Plan, compare
+from pren.experiments.comparison import ComparisonPlan, compare
 from pren.experiments.sampling import Sampler
 from pren.methods.registry import METHODS, create
 from pren.methods.storage import load_model
@@ -130,7 +130,7 @@ def test_it_can_be_tuned_compared_and_run(example, here, tmp_path):
     tuned = tune(config, tmp_path / "tuned", trials=3)
     written = yaml.safe_load((tmp_path / "tuned" / "config.yaml").read_text())
     assert written["params"] == tuned.config.params
-    rows = compare(Plan([config], [METHOD, "eszsl"]), tmp_path / "out")
+    rows = compare(ComparisonPlan([config], [METHOD, "eszsl"]), tmp_path / "out")
     assert [row.failed for row in rows] == [0, 0]
     assert train(tuned.config, tmp_path / "run").metrics()["setting"] == "gzsl"
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,22 @@ from pren.vision.images import ImageFolder, save_images
 from pren.vision.preprocessing import plain
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Where runs are kept for other tests."""
+    return tmp_path_factory.mktemp("runs")
+
+
 @pytest.fixture
-def run(good, data, small):
-    """A run folder, with features or images."""
+def run(good, data, small, kept):
+    """A run folder, with features or images; each is fitted once and copied."""
 
     def fit(form="features", setting="zsl"):
-        images = ["--set=backbone=small-cnn"] if form == "images" else []
-        good("fit", data(form, setting), *small, *images, "--setting", setting, "--out", "run")
+        name, original = data(form, setting), kept / f"{form}-{setting}"
+        if not original.exists():
+            images = ["--set=backbone=small-cnn"] if form == "images" else []
+            good("fit", name, *small, *images, "--setting", setting, "--out", original)
+        shutil.copytree(original, "run")
         return "run"
 
     return fit
