@@ -51,7 +51,9 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
     params: ClassVar[Mapping[str, Param]]
     space: ClassVar[Space]  # what is worth tuning on validation classes
 
-    features: str = param("raw", "How features are prepared, by name; see `pren.preparation`.", among=PREPARATIONS)
+    features: str = param(
+        "raw", "How features are prepared, by name; images that go to a backbone stay as they are.", among=PREPARATIONS
+    )
     refinement: str = param(
         "none", "What the scores of the pool go through, by name; see `pren.refinement`.", among=REFINEMENTS
     )

@@ -54,8 +54,8 @@ class Learned:
     """An array that `fit` leaves.
 
     Attributes:
-        shape: Of each side, how long it is: "d" features, "m" attributes, "L" classes, "S" seen ones, or the name of a
-            parameter.
+        shape: Of each side, how long it is: "d" features, "m" attributes, "L" classes, "S" seen ones, "one" for a
+            single number, or the name of a parameter.
     """
 
     shape: tuple[str, ...]
