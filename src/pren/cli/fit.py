@@ -79,9 +79,8 @@ def how_to_resume(folder: Path) -> str:
     """What an interrupted run has left, and how to go on with it."""
     from pren.methods.storage import MODEL_FILE
 
-    left = "The model of the last finished round is kept and can be used."
-    if not (folder / MODEL_FILE).is_file():
-        left = "No round was finished yet."
+    kept = (folder / MODEL_FILE).is_file()
+    left = "The model of the last finished round is kept and can be used." if kept else "No round was finished yet."
     return f"{left} Go on with: pren fit --resume --out {shlex.quote(str(folder))}"
 
 

@@ -40,12 +40,6 @@ Data = typer.Argument(metavar="DATA", help="A registered name, a folder, or a .n
 Root = Annotated[
     str | None, typer.Option("--root", help="The folder of a data set that is not embedded; $PREN_DATA by default.")
 ]
-Split = Annotated[str | None, typer.Option("--split", help="Which split of the data.")]
-SettingName = Annotated[str | None, typer.Option("--setting", help="zsl (default) or gzsl.")]
-Features = Annotated[
-    str | None,
-    typer.Option("--features", metavar="FILE.mat", help="A features file: a name in the data's folder, or a path."),
-]
 DataOptions = Annotated[
     list[str] | None,
     typer.Option("--option", metavar="KEY=VALUE", help="Any option of the data set, such as fold=1; repeatable."),
@@ -68,9 +62,11 @@ class DataChoice:
     """The options that say which data are meant, beside their name."""
 
     root: Root = None
-    split: Split = None
-    setting: SettingName = None
-    features: Features = None
+    split: Annotated[str | None, typer.Option(help="Which split of the data.")] = None
+    setting: Annotated[str | None, typer.Option(help="zsl (default) or gzsl.")] = None
+    features: Annotated[
+        str | None, typer.Option(metavar="FILE.mat", help="A features file: a name in the data's folder, or a path.")
+    ] = None
     data_assignments: DataOptions = None
 
     def settings(self) -> dict[str, str | None]:

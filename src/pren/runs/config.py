@@ -92,9 +92,8 @@ class RunConfig(BaseModel):
 
     def load_data(self) -> tuple[Problem, Answers | None]:
         """The problem and, where they are known, its answers."""
-        for key in ("name", "root", "split", "setting"):
-            if key in self.options:
-                raise PrenError(f"{self.data} has no option {key!r}: that is a setting of its own.")
+        for key in {"name", "root", "split", "setting"} & self.options.keys():
+            raise PrenError(f"{self.data} has no option {key!r}: that is a setting of its own.")
         return load(self.data, root=self.root, split=self.split, setting=self.setting, **self.options)
 
     def _places(self) -> tuple[dict[str, str], dict[str, str]]:
