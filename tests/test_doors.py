@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "selection": {"core", "registry"},
     "scoring": {"core", "problem"},
     "engine": {"errors", "seeds", "inputs", "problem", "core"},
-    "preparation": {"inputs", "problem", "registry"},
+    "preparation": {"errors", "inputs", "problem", "registry"},
     "refinement": {"problem", "registry"},
     "vision": {"errors", "files", "seeds", "registry", "inputs", "problem", "engine"},
     "signatures": {"errors", "registry", "inputs"},
