@@ -17,6 +17,7 @@ from torch import Tensor
 
 from pren.core.progressive import Round
 from pren.errors import PrenError
+from pren.files import make_folder
 from pren.inputs import Array, Inputs, as_inputs, chunks
 from pren.methods.params import Learned, Param, declared, param, validate
 from pren.methods.space import Choice, Space
@@ -144,10 +145,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         from pren.methods.storage import save_model  # the storage knows all methods
 
         self._check_fitted()
-        try:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise PrenError(f"Cannot make the folder {folder}: {error.strerror or error}.") from error
+        make_folder(Path(folder))
         save_model(self, Path(folder))
 
     @classmethod
