@@ -19,6 +19,8 @@ from pren.data import mat, mat_child
 from pren.data.mat import mat_shapes, read_mat, texts
 from pren.errors import PrenError
 
+pytestmark = pytest.mark.slow
+
 DATA_TAG = 128 + 8 + 16 + 16 + 8  # of the only variable "x": after header, tag, flags, sizes and name
 
 

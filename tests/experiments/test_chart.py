@@ -9,6 +9,8 @@ from pren.experiments.cells import Result
 from pren.experiments.chart import write_chart
 from pren.experiments.summary import summarise
 
+pytestmark = pytest.mark.slow
+
 
 def rows(*data, method="A"):
     return [

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def with_value(array, value, row=3):
     array = array.astype(float)

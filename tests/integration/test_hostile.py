@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 # In the order of the class table; the last three are unseen, so they stand in the predictions.
 NAMES = [
     "\x1b[31mred\x1b[0m",

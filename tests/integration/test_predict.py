@@ -13,6 +13,8 @@ from pren.methods.storage import load_model
 from pren.vision.images import ImageFolder, save_images
 from pren.vision.preprocessing import plain
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):

@@ -14,6 +14,8 @@ from pren.runs.folder import ALSO, CONFIG_FILE, RESULTS, RunFolder
 from pren.runs.manifest import with_checksum, write_manifest
 from pren.runs.train import train
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def finished(data, configure, tmp_path):

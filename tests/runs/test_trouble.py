@@ -17,6 +17,8 @@ from pren.runs.config import RunConfig
 from pren.runs.folder import RunFolder
 from pren.runs.train import train
 
+pytestmark = pytest.mark.slow
+
 WHAT_TO_DO = "--resume|start again|choose another|Choose another"
 
 

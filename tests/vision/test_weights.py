@@ -18,6 +18,8 @@ from pren.vision.images import ImageFiles
 from pren.vision.torchvision_operators import import_timm
 from pren.vision.weights import PACKAGES, load_weights, package_of, package_weights, weights_digest
 
+pytestmark = pytest.mark.slow
+
 TINY = "test_resnet"
 LITE = "tf_efficientnet_lite0"
 IMAGE = (3, 32, 32)
