@@ -71,15 +71,10 @@ def _moments(inputs: Inputs) -> tuple[int, Matrix, Matrix]:
 
 def _between(problem: Problem) -> Matrix:
     """Σ_c n_c μ_c μ_cᵀ (d, d) over the seen classes."""
-    sums, counts = (
-        np.zeros((len(problem.classes), int(np.prod(problem.train.sample_shape)))),
-        np.zeros(len(problem.classes)),
-    )
-    start = 0
+    counts = np.bincount(problem.labels, minlength=len(problem.classes))
+    sums, start = np.zeros((len(counts), int(np.prod(problem.train.sample_shape)))), 0
     for chunk in chunks(problem.train):
-        labels = problem.labels[start : start + len(chunk)]
-        np.add.at(sums, labels, _rooted(flat(chunk)))
-        np.add.at(counts, labels, 1)
+        np.add.at(sums, problem.labels[start : start + len(chunk)], _rooted(flat(chunk)))
         start += len(chunk)
     scaled = sums / np.sqrt(np.maximum(counts, 1))[:, None]
     product: Matrix = scaled.T @ scaled
