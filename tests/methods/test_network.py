@@ -6,9 +6,12 @@ import torch
 
 from pren.core.progressive import Round
 from pren.errors import PrenError
+from pren.inputs import ArrayInputs
 from pren.methods.network import NetworkMethod
 from pren.methods.registry import METHODS
 from pren.methods.storage import load_model
+from pren.preparation import PREPARATIONS
+from pren.problem import Problem
 
 NETWORKS = sorted({entry.method.name for entry in METHODS.values() if issubclass(entry.method, NetworkMethod)})
 
@@ -52,12 +55,15 @@ def test_an_interrupted_fit_ends_with_the_same_bits(name, quick, make_problem, t
     assert np.array_equal(again.scores(problem.pool), expected)
 
 
-@pytest.mark.parametrize("features", ["l2", "standard", "minmax"])
+@pytest.mark.parametrize("features", ["l2", "standard", "minmax", "whitened"])
 def test_features_are_prepared_for_every_network(name, quick, make_problem, features):
     """A network on prepared features is one that is given them prepared."""
     problem = make_problem()
-    plain, prepared = (quick(name, features=kind).fit(problem).scores(problem.pool) for kind in ("raw", features))
-    assert not np.allclose(plain, prepared)
+    learned = PREPARATIONS[features].fit(problem)
+    train, pool = (ArrayInputs(learned(inputs).astype(np.float32)) for inputs in (problem.train, problem.pool))
+    expected = quick(name, features="raw").fit(Problem(train, problem.labels, pool, problem.classes)).scores(pool)
+    assert np.array_equal(quick(name, features=features).fit(problem).scores(problem.pool), expected)
+    assert not np.allclose(quick(name, features="raw").fit(problem).scores(problem.pool), expected)
 
 
 @pytest.mark.parametrize("shape", [(5,), (1, 8, 12)], ids=["features", "images"])
