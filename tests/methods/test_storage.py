@@ -16,6 +16,7 @@ from pren.errors import PrenError
 from pren.methods.base import Method
 from pren.methods.eszsl import ESZSL
 from pren.methods.pren import PrEN
+from pren.methods.registry import METHODS
 from pren.methods.storage import MODEL_FILE, load_model, write_model
 
 
@@ -277,12 +278,9 @@ class TestDamage:
 
 @pytest.mark.slow
 class TestTensors:
-    """Whatever is not of the shape and type that the method writes is refused.
+    """Whatever is not of the shape and type that the method writes is refused, for every method."""
 
-    Methods only declare what they learn: one array, three dimensions, several arrays; own rules; networks.
-    """
-
-    @pytest.fixture(params=["eszsl", "latem", "dcl", "gfzsl", "revise", "pren"])
+    @pytest.fixture(params=METHODS)
     def saved(self, request, tmp_path, make_problem, quick):
         quick(request.param).fit(make_problem()).save(tmp_path)
         return tmp_path
