@@ -39,7 +39,7 @@ def run(processes, *tasks):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("processes", [3])  # heads and images do not divide evenly; two would cost as much again
 def test_a_team_does_what_one_does(processes):
     codes, said = run(processes, "tell", "divide", "fit", "resume", "photographs", "fail")
     assert codes == [0] * processes, said
