@@ -236,3 +236,19 @@ def test_extraction_is_shared_out(start, folder):
     result = json.loads(out)
     assert (result["images"], result["extracted"]) == (7, 6)
     assert len(result["problems"]) == 1
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["--version"], 0), (["fit", "nothing-there"], 2)])
+def test_nothing_is_taken_down_at_the_end_of_one_of_several(arguments, code):
+    """The others may be gone: torch would abort over it, even after a run that has succeeded."""
+    script = (
+        "import atexit, sys; atexit.register(print, 'taken down'); "
+        f"sys.argv = ['pren', *{arguments}]; from pren.cli.__main__ import main; main()"
+    )
+    for environment, taken_down in (({}, True), ({"LOCAL_RANK": "1"}, False)):
+        done = subprocess.run(
+            [sys.executable, "-c", script], env={**os.environ, **environment}, capture_output=True, text=True
+        )
+        assert done.returncode == code
+        assert ("pren 0" in done.stdout) is (code == 0)
+        assert ("taken down" in done.stdout) is taken_down

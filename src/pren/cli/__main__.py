@@ -6,8 +6,6 @@ interrupted.
 
 from __future__ import annotations
 
-import sys
-
 import typer
 
 from pren.cli import compare, data, demo, evaluate, extract, fit, listing, predict, show, tune
@@ -47,25 +45,35 @@ app.add_typer(data.app)
 
 def main() -> None:
     """Run the command line."""
+    leave(_exit_code())
+
+
+def _exit_code() -> int:
     try:
         app()
+    except SystemExit as end:  # also of a command that has succeeded
+        if isinstance(end.code, str):
+            complain(end.code)
+            return 1
+        return end.code or 0
     except PrenError as error:
         if speaks_for_its_machine() or not isinstance(error, SharedError):
             complain(str(error))
-        leave(2)
+        return 2
     except OSError as error:  # a disk that is full, a name that is too long, a folder that is closed to us
         if error.filename is None:
             raise
         complain(f"{error.filename}: {error.strerror}.")
-        sys.exit(2)
+        return 2
     except (MemoryError, RuntimeError) as error:  # torch has no exception of its own for the CPU
         said = " ".join(str(error).split())
         if isinstance(error, RuntimeError) and "can't allocate memory" not in said and "out of memory" not in said:
             raise
         complain(f"There is not enough memory ({said}): take fewer heads, or smaller layers.")
-        sys.exit(2)
+        return 2
     except KeyboardInterrupt:
-        sys.exit(130)
+        return 130
+    return 0
 
 
 if __name__ == "__main__":

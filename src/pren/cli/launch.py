@@ -62,7 +62,8 @@ def speaks_for_its_machine() -> bool:
 def leave(code: int) -> NoReturn:
     """End this process, with nothing to wait for if it is one of several.
 
-    When another one is gone, what connected them cannot be taken down in order: torch would abort (SIGABRT) over it.
+    When another one is gone, also because it was done first, what connected them cannot be taken down in order: torch
+    may abort (SIGABRT) over it.
     """
     if LOCAL_RANK not in os.environ:
         sys.exit(code)
