@@ -312,7 +312,7 @@ class TestTraps:
     @pytest.mark.parametrize(("name", "largest"), [("cub", 100), ("sun", 1)])
     def test_original_signatures_of_the_standard_split(self, loaded, name, largest):
         """SUN's lie the other way round in the file than CUB's."""
-        problem, _ = loaded(name, "SS", signatures="original")
+        problem, _ = loaded(name, "SS", scale="original")
         table = problem.classes.signatures
         assert table.max() == largest
         normalised, _ = loaded(name, "SS")
@@ -320,7 +320,7 @@ class TestTraps:
             table / np.linalg.norm(table, axis=1, keepdims=True), normalised.classes.signatures, atol=1e-12
         )
         with pytest.raises(PrenError, match="no original signatures"):
-            loaded(name, "PS", signatures="original")
+            loaded(name, "PS", scale="original")
 
     @pytest.mark.parametrize("name", ["sun", "awa2"])
     def test_image_files_carry_somebodys_paths_and_are_matched_by_their_tails(self, features_file, tmp_path, name):

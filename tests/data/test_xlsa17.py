@@ -214,7 +214,7 @@ class TestSignatures:
     def test_original(self, folder, key, turned):
         original = contents()["att_splits.mat"]["original_att"]
         changed = {"original_att": None, key: original.T if turned else original}
-        problem, _ = load("xlsa17", root=folder(**changed), signatures="original")
+        problem, _ = load("xlsa17", root=folder(**changed), scale="original")
         np.testing.assert_array_equal(problem.classes.signatures, original.T)
         assert not problem.classes.normalised
         assert problem.source["signatures"].items() >= {"key": key, "scale": "original"}.items()
@@ -382,7 +382,10 @@ def test_what_does_not_fit_together_is_explained(folder, changed, message):
         ({"train_on": "everything"}, "option train_on='everything': input should be 'all' or 'trainval'"),
         ({"seen_test": "random"}, "seen_test='random' is for the setting 'gzsl'"),
         ({"setting": "gszl"}, "setting must be 'zsl' or 'gzsl'"),
-        ({"feature": "x.mat"}, "no option 'feature': it has features, images, signatures, fold, train_on, seen_test"),
+        (
+            {"feature": "x.mat"},
+            "no option 'feature': it has features, images, signatures, signature_weights, scale, fold",
+        ),
         ({"features": "x.mat"}, r"no features file .*x\.mat\. A file that is elsewhere .* \./x\.mat"),
         ({"features": "./x.mat"}, r"no features file x\.mat\.$"),
         ({"features": "att_splits.mat"}, r"att_splits\.mat lacks features, labels"),
@@ -397,8 +400,8 @@ def test_options_that_cannot_be_are_explained(folder, options, message):
 @pytest.mark.parametrize(
     ("changed", "options", "message"),
     [
-        ({"original_att": None}, {"signatures": "original"}, "no original signatures"),
-        ({"original_att": np.ones((6, 7))}, {"signatures": "original"}, r"original_att has shape \(6, 7\)"),
+        ({"original_att": None}, {"scale": "original"}, "no original signatures"),
+        ({"original_att": np.ones((6, 7))}, {"scale": "original"}, r"original_att has shape \(6, 7\)"),
         ({"test_seen_loc": None}, {"setting": "gzsl"}, "no list of seen test images .*seen_test='random'"),
     ],
 )

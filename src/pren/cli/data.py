@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pren.cli.options import Json
+from pren.cli.options import Json, Signatures
 from pren.cli.output import print_json, safe, say, show_log, stdout, table
 
 if TYPE_CHECKING:
@@ -23,13 +23,14 @@ COUNTS = ("seen", "unseen", "trainval", "test_seen", "test_unseen")
 def check(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of photographs of your own.")],
     setting: Annotated[Literal["zsl", "gzsl"], typer.Option(help="In gzsl, seen classes are in the pool too.")] = "zsl",
+    signatures: Signatures = None,
     json: Json = False,
 ) -> None:
     """List everything that is wrong with a folder of your own; every image is decoded."""
     show_log()
     from pren.data import report_folder
 
-    report = report_folder(folder, setting)
+    report = report_folder(folder, setting, signatures)
     if json:
         print_json(asdict(report))
     else:
@@ -74,6 +75,8 @@ def show(
     for split in found.splits:
         if split.sha256 is not None:
             say(f"sha256 of {split.split}: {split.sha256}")
+    if found.signatures:
+        say(f"Signatures: {', '.join(f'{name} ({shape[0]})' for name, shape in found.signatures.items())}")
     for file, shape in found.features.items():
         say(f"Features: {file} ({' x '.join(map(str, shape))})")
     if found.images is not None:

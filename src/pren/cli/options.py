@@ -40,6 +40,14 @@ Data = typer.Argument(metavar="DATA", help="A registered name, a folder, or a .n
 Root = Annotated[
     str | None, typer.Option("--root", help="The folder of a data set that is not embedded; $PREN_DATA by default.")
 ]
+Signatures = Annotated[
+    str | None,
+    typer.Option(
+        "--signatures",
+        metavar="NAME[,NAME]",
+        help="What describes the classes, where the data have several; attributes by default, or attributes,sentences.",
+    ),
+]
 DataOptions = Annotated[
     list[str] | None,
     typer.Option("--option", metavar="KEY=VALUE", help="Any option of the data set, such as fold=1; repeatable."),
@@ -67,6 +75,7 @@ class DataChoice:
     features: Annotated[
         str | None, typer.Option(metavar="FILE.mat", help="A features file: a name in the data's folder, or a path.")
     ] = None
+    signatures: Signatures = None
     data_assignments: DataOptions = None
 
     def settings(self) -> dict[str, str | None]:
@@ -76,7 +85,8 @@ class DataChoice:
     def options(self) -> dict[str, Any]:
         """Those that the data set alone understands."""
         given = parse_assignments(self.data_assignments or [], "--option", "fold=1")
-        return given if self.features is None else {**given, "features": self.features}
+        own = {"features": self.features, "signatures": self.signatures}
+        return given | {key: value for key, value in own.items() if value is not None}
 
 
 def parse_assignments(assignments: list[str], flag: str = "--set", example: str = "heads=20") -> dict[str, Any]:

@@ -77,7 +77,8 @@ def tune(
 def _default_folder(config: RunConfig) -> Path:
     """A name that tells studies apart: tuning/cub-PS-gzsl-eszsl."""
     setting = config.setting if config.setting != "zsl" else None
-    return Path("tuning") / "-".join(filter(None, [Path(config.data).stem, config.split, setting, config.method]))
+    parts = [Path(config.data).stem, config.split, setting, config.options.get("signatures"), config.method]
+    return Path("tuning") / "-".join(str(part) for part in parts if part)
 
 
 def _show(summary: dict[str, Any]) -> None:

@@ -14,9 +14,10 @@ import numpy as np
 from pren.data.findings import Findings, quoted
 from pren.data.tables import Table, TableRow, normal, read_table
 from pren.errors import PrenError
-from pren.signatures import ENCODERS, Signatures, encode
+from pren.signatures import ENCODERS, Signatures, encode, source_names
 
 SIGNATURES, DESCRIPTIONS = "signatures.csv", "descriptions.csv"
+SOURCES = {"attributes": SIGNATURES, "descriptions": DESCRIPTIONS}  # by the names that --signatures takes
 LONGEST_NAME = 255  # bytes, as for the names of folders
 
 Content = tuple[float, ...] | str  # what a row says of its class
@@ -49,15 +50,36 @@ def needs_encoder() -> str:
     return f"{DESCRIPTIONS} needs a text encoder: {how}."
 
 
-def read_class_rows(folder: Path, encoder: str | None, findings: Findings) -> ClassRows | None:
-    """Read the file that describes the classes: with an encoder the words, even where there are numbers too.
+def wants_words(folder: Path, encoder: str | None, wanted: str | None) -> bool:
+    """Whether the words are meant, even where there are numbers too.
+
+    Raises:
+        PrenError: If a source is wanted that the folder has not, or several are, or an encoder for numbers.
+    """
+    if wanted is None:
+        return encoder is not None
+    has = [f"{name} ({file})" for name, file in SOURCES.items() if os.path.lexists(folder / file)]
+    names = source_names(wanted)
+    if len(names) > 1:
+        raise PrenError(f"A folder of photographs takes one source of signatures, not {wanted!r}: name one of them.")
+    if not any(said.startswith(f"{names[0]} (") for said in has):
+        missing = f": there is no {folder / SOURCES[names[0]]}" if names[0] in SOURCES else ""
+        raise PrenError(f"{folder} has no signatures {names[0]!r}{missing}. It has {', '.join(has) or 'none'}.")
+    words = SOURCES[names[0]] == DESCRIPTIONS
+    if encoder is not None and not words:
+        raise PrenError(f"The text encoder {encoder!r} is for descriptions, not for {wanted!r}: leave one of them out.")
+    return words
+
+
+def read_class_rows(folder: Path, words: bool, findings: Findings) -> ClassRows | None:
+    """Read the file that describes the classes: the words if they are meant, or if there is nothing else.
 
     What is wrong with it goes to `findings`; None if not even its header can be read.
     """
     has_numbers, has_words = (os.path.lexists(folder / file) for file in (SIGNATURES, DESCRIPTIONS))
-    if encoder is not None and not has_words:
+    if words and not has_words:
         findings.add(DESCRIPTIONS, "it is missing: it holds class,description for the text encoder.")
-    elif has_words and (encoder is not None or not has_numbers):
+    elif has_words and (words or not has_numbers):
         table = read_table(folder, DESCRIPTIONS, "class,description", findings)
         return None if table is None else _classes(DESCRIPTIONS, table, (), _words, findings)
     elif has_numbers:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pren.data.class_tables import ClassRows, read_class_rows
+from pren.data.class_tables import ClassRows, read_class_rows, wants_words
 from pren.data.findings import Finding, Findings, quoted
 from pren.data.partition import DATA_SEED
 from pren.data.tables import TableRow, normal, read_table
@@ -55,13 +55,16 @@ class OwnData:
         return {name for _, name in self.train}
 
 
-def load_folder(path: str | Path, setting: Setting = "zsl", encoder: str | None = None) -> tuple[Problem, Answers]:
+def load_folder(
+    path: str | Path, setting: Setting = "zsl", encoder: str | None = None, signatures: str | None = None
+) -> tuple[Problem, Answers]:
     """Read a problem from a folder of photographs; none of them is decoded yet.
 
     Args:
         path: The folder; see the top of this file.
         setting: "zsl" or "gzsl".
         encoder: The text encoder that makes signatures of ``descriptions.csv``; None for ``signatures.csv``.
+        signatures: "attributes" or "descriptions", to be sure which of the two files it is.
 
     Returns:
         The problem, its pool in an order that tells nothing, and the answers, with the name of every pool image and
@@ -70,7 +73,7 @@ def load_folder(path: str | Path, setting: Setting = "zsl", encoder: str | None 
     Raises:
         PrenError: If anything is wrong; it names the first problems and says how to see all of them.
     """
-    content = read_folder(path, setting, encoder)
+    content = read_folder(path, setting, encoder, signatures)
     found = content.findings.listed()
     errors = [finding for finding in found if finding.severity == "error"]
     if errors:
@@ -78,9 +81,9 @@ def load_folder(path: str | Path, setting: Setting = "zsl", encoder: str | None 
     if found:
         log.warning("%s", _first_few(found, path))
     assert content.classes is not None  # else there is an error
-    signatures = content.classes.signatures(encoder)
-    row = {name: number for number, name in enumerate(signatures.names)}
-    seen = np.isin(np.array(signatures.names), sorted(content.seen()))
+    made = content.classes.signatures(encoder)
+    row = {name: number for number, name in enumerate(made.names)}
+    seen = np.isin(np.array(made.names), sorted(content.seen()))
     order = stream(DATA_SEED, "pool order").permutation(len(content.pool))
     names = tuple(content.pool[place] for place in order)
     file = content.classes.file
@@ -89,9 +92,9 @@ def load_folder(path: str | Path, setting: Setting = "zsl", encoder: str | None 
         train=ImageFiles(content.path / IMAGES, [file for file, _ in content.train]),
         labels=np.array([row[name] for _, name in content.train], dtype=np.int64),
         pool=ImageFiles(content.path / POOL, names),
-        classes=ClassTable.build(signatures.names, signatures.values, seen),
+        classes=ClassTable.build(made.names, made.values, seen),
         setting=setting,
-        source={"name": "folder", "folder": str(path), "signatures": signatures.record(), "files": {file: digest}},
+        source={"name": "folder", "folder": str(path), "signatures": made.record(), "files": {file: digest}},
     )
     labels = np.full(len(content.pool), UNKNOWN, dtype=np.int64)
     for place, name in content.answers.items():
@@ -99,21 +102,23 @@ def load_folder(path: str | Path, setting: Setting = "zsl", encoder: str | None 
     return problem, Answers(labels[order], names)
 
 
-def read_folder(path: str | Path, setting: Setting = "zsl", encoder: str | None = None) -> OwnData:
+def read_folder(
+    path: str | Path, setting: Setting = "zsl", encoder: str | None = None, signatures: str | None = None
+) -> OwnData:
     """Read everything but the pixels, and note everything that is wrong; see `load_folder`."""
     if not is_folder(path):
         raise PrenError(f"There is no folder {path}: check the path.")
     content = OwnData(Path(path))
     try:
-        _read(content, setting, encoder)
+        _read(content, setting, wants_words(content.path, encoder, signatures))
     except OSError as error:
         raise PrenError(f"Cannot read {error.filename or path}: {error.strerror or error}.") from error
     return content
 
 
-def _read(content: OwnData, setting: Setting, encoder: str | None) -> None:
+def _read(content: OwnData, setting: Setting, words: bool) -> None:
     findings = content.findings
-    content.classes = classes = read_class_rows(content.path, encoder, findings)
+    content.classes = classes = read_class_rows(content.path, words, findings)
     folders = _read_labelled(content)
     for name in _list(content, POOL):
         if any("\ud800" <= character <= "\udfff" for character in name):

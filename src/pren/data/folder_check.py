@@ -34,17 +34,18 @@ class FolderReport:
         return sum(problem.severity == "error" for problem in self.problems)
 
 
-def report_folder(path: str | Path, setting: Setting = "zsl") -> FolderReport:
+def report_folder(path: str | Path, setting: Setting = "zsl", signatures: str | None = None) -> FolderReport:
     """What is in a folder (see `pren.data.folder`), and everything that is wrong with it.
 
     Args:
         path: The folder.
         setting: "zsl" or "gzsl", in which answers for seen classes count.
+        signatures: "attributes" or "descriptions"; what `pren fit` would take if left out.
 
     Raises:
-        PrenError: If there is no such folder.
+        PrenError: If there is no such folder, or it has no such signatures.
     """
-    content = read_folder(path, setting)
+    content = read_folder(path, setting, signatures=signatures)
     _look_at_images(content)
     seen, known, attributes = content.seen(), set[str](), 0
     if content.classes is not None:

@@ -14,6 +14,7 @@ from pren.data.partition import DATA_SEED, Indices, random_share, shuffled
 from pren.errors import PrenError
 from pren.problem import Answers, ClassTable, Problem
 from pren.seeds import stream
+from pren.signatures import scaled_anew
 
 FOLDS = 3  # as many as the benchmarks have
 FEWEST = 2  # classes that play the unseen ones: with one, every answer would be right
@@ -51,6 +52,7 @@ def _fold(problem: Problem, unseen: Indices, number: int) -> tuple[Problem, Answ
         usable, pool = np.setdiff1d(usable, held_out), np.concatenate([pool, held_out])
     pool = shuffled(pool)
     rows = np.flatnonzero(table.seen)  # of the classes that there are in the fold
+    seen = ~np.isin(rows, unseen)
     fold = replace(
         problem,
         train=problem.train.select(usable),
@@ -58,8 +60,8 @@ def _fold(problem: Problem, unseen: Indices, number: int) -> tuple[Problem, Answ
         pool=problem.train.select(pool),
         classes=ClassTable(
             names=tuple(table.names[row] for row in rows),
-            signatures=table.signatures[rows],
-            seen=~np.isin(rows, unseen),
+            signatures=scaled_anew(table.signatures[rows], problem.source.get("signatures", {}), seen),
+            seen=seen,
             normalised=table.normalised,
         ),
         source={**problem.source, "class_fold": number},

@@ -17,6 +17,7 @@ from pren.data.benchmarks import SPLITS as BENCHMARK_SPLITS
 from pren.data.folder import load_folder
 from pren.data.numbers import SPLITS, load_numbers
 from pren.data.xlsa17 import load_xlsa17
+from pren.data.xlsa17_sources import ATTRIBUTES
 from pren.errors import PrenError
 from pren.files import is_folder
 from pren.problem import Answers, Problem, Setting
@@ -173,6 +174,10 @@ def _checked(dataset: Dataset, options: dict[str, Any], taken: set[str]) -> dict
     hints = get_type_hints(loader.func if isinstance(loader, partial) else loader)
     checked = {}
     for option, value in options.items():
+        if option == "signatures" and option not in known:  # there is nothing to choose from
+            if value != ATTRIBUTES:
+                raise PrenError(f"{dataset.name} has no signatures {value!r}. It has {ATTRIBUTES}.")
+            continue
         if option not in known:
             raise PrenError(f"{dataset.name} has no option {option!r}: it has {', '.join(known) or 'none'}.")
         try:

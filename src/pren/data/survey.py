@@ -9,6 +9,7 @@ from pren.data.benchmarks import FOLDERS, PUBLISHED, find_benchmark
 from pren.data.registry import DATASETS, ROOT_VARIABLE, data_root, load
 from pren.data.xlsa17_files import SPLITS_FILE, USUAL_FEATURES, Place, Splits, list_features, read_classes
 from pren.data.xlsa17_images import find_files, read_order
+from pren.data.xlsa17_sources import there
 from pren.errors import PrenError
 from pren.files import sha256
 
@@ -49,6 +50,7 @@ class Survey:
     root: str | None = None  # the folder that was looked at, if it needs one and one is known
     splits: list[SplitCounts] = field(default_factory=list)
     features: dict[str, tuple[int, ...]] = field(default_factory=dict)  # files and their shape (D, N)
+    signatures: dict[str, tuple[int, ...]] = field(default_factory=dict)  # sources and their shape (m, L)
     images: ImageCounts | None = None  # None for data that have no usual place for them, or if no split was found
     missing: list[str] = field(default_factory=list)  # what is not there or cannot be read, as sentences
     published: str = ""  # where it can be had
@@ -86,7 +88,9 @@ def survey(name: str, root: str | Path | None = None) -> Survey:
     found.missing.extend(map(str, unreadable))
     if not features:
         found.missing.append(f"There is no features file, such as {USUAL_FEATURES}, in {place.features}.")
-    return replace(found, features=features, images=_look_for_images(place, found) if place.images else None)
+    images = _look_for_images(place, found) if place.images else None
+    signatures = there(find_benchmark(folder, name, found.splits[0].split))
+    return replace(found, features=features, signatures=signatures, images=images)
 
 
 def own_folds(name: str, root: str | Path | None = None, split: str | None = None) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ The form is that of "Zero-Shot Learning: the Good, the Bad and the Ugly" (Xian e
 att_splits.mat          `att` (m, L) signatures, `allclasses_names` (L,), and lists of images `trainval_loc`,
                         `test_unseen_loc` and mostly `test_seen_loc`, counted from 1
 res101.mat, or another  `features` (D, N), `labels` (N,) counted from 1, and maybe `image_files` (N,)
+sent_splits.mat         maybe: `att` (m, L) of another source, sentences; its classes in the same order
 trainclasses1.txt, ...  with valclasses1.txt, ...: the classes of the validation folds
 image_files.mat         maybe: the order of the images that the lists refer to
 """
@@ -12,6 +13,7 @@ image_files.mat         maybe: the order of the images that the lists refer to
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,9 +24,11 @@ from pren.data.benchmarks import find_benchmark
 from pren.data.partition import Indices, Lists, SeenTest, TrainOn, partition
 from pren.data.xlsa17_files import SPLITS_FILE, AttributeScale, Content, Place, Splits, read_classes, read_features
 from pren.data.xlsa17_images import read_images
+from pren.data.xlsa17_sources import read_sources
 from pren.errors import PrenError
 from pren.files import sha256
 from pren.problem import Answers, ClassTable, Problem, Setting
+from pren.signatures import combine
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +39,9 @@ class Choices:
 
     features: str | Path | None = None
     images: bool | str | Path | None = None
-    signatures: AttributeScale = "normalised"
+    signatures: str = "attributes"
+    signature_weights: Sequence[float] | None = None
+    scale: AttributeScale = "normalised"
     fold: int | None = None
     train_on: TrainOn | None = None
     seen_test: SeenTest | None = None
@@ -47,7 +53,9 @@ def load_xlsa17(
     setting: Setting = "zsl",
     features: str | Path | None = None,
     images: bool | str | Path | None = None,
-    signatures: AttributeScale = "normalised",
+    signatures: str = "attributes",
+    signature_weights: list[float] | None = None,
+    scale: AttributeScale = "normalised",
     fold: int | None = None,
     train_on: TrainOn | None = None,
     seen_test: SeenTest | None = None,
@@ -66,7 +74,10 @@ def load_xlsa17(
             `res101.mat`, or the only file with features, if left out.
         images: The folder with the photographs, to have these instead of features; `image_files.mat`, or a features
             file with `image_files`, must say which is which. True for a benchmark's usual folder below the root.
-        signatures: "normalised" (`att`, to unit length) or "original" (`original_att`, as it is).
+        signatures: "attributes", "sentences" (`sent_splits.mat`), or both with a comma between them: then each is
+            centred and scaled by the seen classes (in a fold: those of the fold).
+        signature_weights: For several sources: what each is multiplied with after that.
+        scale: "normalised" (`att`, to unit length) or "original" (`original_att`, as it is).
         fold: A validation problem instead: the classes of `valclasses{fold}.txt` play the unseen ones, those of
             `trainclasses{fold}.txt` are the seen ones, and nothing of the test has a part in it.
         train_on: "all" images of the seen classes (the default), or those of "trainval" (always so in a fold).
@@ -81,7 +92,8 @@ def load_xlsa17(
         PrenError: If a file is missing (the message says where it is published) or damaged, or does not fit the others.
     """
     place = find_benchmark(root, name, split)
-    return _load(place, setting, Choices(features, images, signatures, fold, train_on, seen_test))
+    choices = Choices(features, images, signatures, signature_weights, scale, fold, train_on, seen_test)
+    return _load(place, setting, choices)
 
 
 def _load(place: Place, setting: Setting, choices: Choices) -> tuple[Problem, Answers]:
@@ -100,13 +112,19 @@ def _load(place: Place, setting: Setting, choices: Choices) -> tuple[Problem, An
         left_out = len(names) - len(rows)
         if fold is None and left_out:
             log.warning("%s: %d classes have no images in any list and are left out.", place.name, left_out)
-        signatures = splits.signatures(choices.signatures).take(rows)
-        seen, normalise = np.isin(rows, part.seen), choices.signatures == "normalised"
+        sources = read_sources(place, splits, choices.signatures, choices.scale)
+        for origin in sources:
+            origin.warn(labels, part.unseen)
+        seen = np.isin(rows, part.seen)
+        signatures = combine([origin.signatures.take(rows) for origin in sources], seen, choices.signature_weights)
+        # Several sources have a scale already, which lengths are part of.
+        normalise = choices.scale == "normalised" and len(sources) == 1
+        files = [place.folder / SPLITS_FILE, content.file, *fold_files, *(origin.file for origin in sources)]
         source: dict[str, Any] = {
             "name": place.name,
             "split": place.split,
             "signatures": signatures.record(),
-            "files": {path.name: sha256(path) for path in (place.folder / SPLITS_FILE, content.file, *fold_files)},
+            "files": {path.name: sha256(path) for path in dict.fromkeys(files)},
             "fold": choices.fold,
             "train_on": part.train_on,
             "seen_test": part.seen_test,
@@ -123,8 +141,8 @@ def _load(place: Place, setting: Setting, choices: Choices) -> tuple[Problem, An
         )
     except PrenError as error:
         raise PrenError(f"{place.folder}: {error}") from error
-    files = None if content.names is None else tuple(content.names[place] for place in part.pool)
-    return problem, Answers(np.searchsorted(rows, labels[part.pool]), files)
+    images = None if content.names is None else tuple(content.names[place] for place in part.pool)
+    return problem, Answers(np.searchsorted(rows, labels[part.pool]), images)
 
 
 def _content(place: Place, choices: Choices, names: list[str]) -> Content:

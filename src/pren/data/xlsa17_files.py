@@ -21,6 +21,7 @@ from pren.signatures import Signatures
 SPLITS_FILE = "att_splits.mat"
 USUAL_FEATURES = "res101.mat"
 ORDER_FILE = "image_files.mat"
+LISTS = ("trainval_loc", "test_unseen_loc", "test_seen_loc")
 ORIGINAL = ("original_att", "att_original")  # both names circulate
 MOST_BYTES = 1 << 20  # of a list of classes
 
@@ -82,7 +83,7 @@ class Splits(NamedTuple):
     def lists(self, labels: Indices) -> Lists:
         """The checked lists of images."""
         lists: dict[str, Indices] = {}
-        for key in ("trainval_loc", "test_unseen_loc", "test_seen_loc"):
+        for key in LISTS:
             if key in self.arrays:
                 lists[key] = images = whole_numbers(self.arrays[key], key, len(labels), "images")
                 if not len(images):

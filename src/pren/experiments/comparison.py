@@ -137,5 +137,6 @@ def _groups(plan: ComparisonPlan, on_extract: OnProgress | None) -> list[_Group]
 
 def _titles(data: Sequence[RunConfig]) -> list[str]:
     """What the data are called in tables: short, unless that would call two things the same."""
-    short = [" ".join(filter(None, [Path(d.data).stem if d.is_path() else d.data, d.split])) for d in data]
+    parts = [[Path(d.data).stem if d.is_path() else d.data, d.split, d.options.get("signatures")] for d in data]
+    short = [" ".join(str(part) for part in named if part) for named in parts]
     return [d.data if short.count(title) > 1 else title for title, d in zip(short, data, strict=True)]

@@ -18,7 +18,7 @@ class Parameters:
 
     Attributes:
         everywhere: Of a method, whatever the data are.
-        tuned: Configurations that hold for the data, split and setting that they name.
+        tuned: Configurations that hold for the data, split, setting and signatures that they name.
     """
 
     everywhere: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ def _read_config(path: Path, content: dict[str, Any]) -> RunConfig:
         raise PrenError(f"{path}: {error}") from error
 
 
-def _subject(config: RunConfig) -> tuple[str, str, str | None, str]:
+def _subject(config: RunConfig) -> tuple[str | None, ...]:
     """What was tuned for what; a file may have moved, but not changed its name."""
     data = Path(config.data).name if config.is_path() else config.data
-    return config.method, data, config.split, config.setting
+    return config.method, data, config.split, config.setting, str(config.options.get("signatures", "attributes"))
