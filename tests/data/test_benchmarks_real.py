@@ -322,6 +322,17 @@ class TestTraps:
         with pytest.raises(PrenError, match="no original signatures"):
             loaded(name, "PS", scale="original")
 
+    def test_sentences_of_cub(self, loaded, split, caplog):
+        if not (ROOT / "xlsa17/data/CUB/sent_splits.mat").is_file():
+            pytest.skip("CUB's sentences are not there")
+        both, _ = loaded("cub", split, signatures="attributes,sentences")
+        assert both.classes.signatures.shape == (200, 312 + 1024)
+        blocks = np.split(both.classes.signatures[both.classes.seen], [312], axis=1)
+        for block in blocks:
+            np.testing.assert_allclose(block.mean(axis=0), 0, atol=1e-12)
+            np.testing.assert_allclose((block**2).sum(axis=1).mean(), 1)
+        assert ("learned from images of 32 of the 50" in caplog.text) == (split == "SS")
+
     @pytest.mark.parametrize("name", ["sun", "awa2"])
     def test_image_files_carry_somebodys_paths_and_are_matched_by_their_tails(self, features_file, tmp_path, name):
         assert all(path.startswith("/BS/") for path in image_files(name))

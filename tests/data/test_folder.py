@@ -326,6 +326,26 @@ class TestDescriptions:
         with pytest.raises(PrenError, match="There is no text encoder 'words'"):
             load_folder(folder, encoder="words")
 
+    def test_signatures_may_be_named(self, folder):
+        with pytest.raises(
+            PrenError, match=r"has no signatures 'attributes': there is no .*/signatures\.csv\. It has desc"
+        ):
+            load(folder, signatures="attributes")
+        (folder / "numbers.txt").rename(folder / "signatures.csv")
+        assert load(folder, signatures="attributes")[0].source["signatures"]["kind"] == "attributes"
+        named, _ = load(folder, signatures="descriptions", encoder="words")
+        assert named.fingerprint() == load(folder, encoder="words")[0].fingerprint()
+        assert report_folder(folder, signatures="descriptions").attributes == 0
+        assert report_folder(folder, signatures="attributes").attributes == 3
+        for options, message in (
+            ({"signatures": "descriptions"}, "needs a text encoder"),
+            ({"signatures": "attributes", "encoder": "words"}, "encoder 'words' is for descriptions, not for 'attrib"),
+            ({"signatures": "attributes,descriptions"}, "takes one source of signatures"),
+            ({"signatures": "sentences"}, r"'sentences'\. It has attributes \(signatures\.csv\), descriptions \(desc"),
+        ):
+            with pytest.raises(PrenError, match=message):
+                load(folder, **options)
+
     def test_with_both_files_an_encoder_decides(self, folder):
         (folder / "numbers.txt").rename(folder / "signatures.csv")
         assert load_folder(folder)[0].source["signatures"]["kind"] == "attributes"

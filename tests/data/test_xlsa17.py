@@ -233,6 +233,131 @@ class TestSignatures:
         assert "1 classes have no images" in caplog.text
 
 
+def sentences(**changed):
+    """`sent_splits.mat`, as it is exchanged: another `att`, the names and the lists again."""
+    splits = contents()["att_splits.mat"]
+    again = {key: splits[key] for key in ("allclasses_names", "trainval_loc", "test_unseen_loc", "test_seen_loc")}
+    content = {"att": np.random.default_rng(2).random((9, 8)) * 20, **again, **changed}
+    return {"sent_splits.mat": {key: value for key, value in content.items() if value is not None}}
+
+
+ATT, SENT = contents()["att_splits.mat"]["att"].T, sentences()["sent_splits.mat"]["att"].T
+UNNAMED = {"allclasses_names": None}
+NO_LISTS = {"trainval_loc": None, "test_unseen_loc": None, "test_seen_loc": None}
+
+
+def scaled(table, seen):
+    """The formula, written down once more."""
+    centred = table - np.mean([table[row] for row in seen], axis=0)
+    return centred / np.sqrt(np.mean([np.sum(centred[row] ** 2) for row in seen]))
+
+
+class TestSources:
+    def test_attributes_are_the_default(self, folder):
+        without, _ = load("xlsa17", root=folder())
+        problem, _ = load("xlsa17", root=folder(sentences()), signatures="attributes")
+        assert problem.fingerprint() == without.fingerprint()
+        assert problem.source == without.source
+
+    @pytest.mark.parametrize("changed", [{}, UNNAMED, NO_LISTS, {"test_seen_loc": None}])
+    def test_sentences(self, folder, changed):
+        problem, answers = load("xlsa17", root=folder(sentences(**changed)), signatures="sentences")
+        expected = SENT / np.linalg.norm(SENT, axis=1, keepdims=True)
+        np.testing.assert_allclose(problem.classes.signatures, expected, rtol=1e-12)
+        recorded = {"kind": "sentences", "file": "sent_splits.mat", "key": "att", "width": 9}
+        assert problem.source["signatures"].items() >= recorded.items()
+        assert list(problem.source["files"]) == ["att_splits.mat", "res101.mat", "sent_splits.mat"]
+        check_labels(problem, answers)
+
+    def test_both(self, folder):
+        problem, _ = load("xlsa17", root=folder(sentences()), signatures="attributes,sentences")
+        expected = np.hstack([scaled(ATT, range(5)), scaled(SENT, range(5))])
+        np.testing.assert_allclose(problem.classes.signatures, expected, rtol=1e-12, atol=1e-14)
+        assert not problem.classes.normalised
+        record = problem.source["signatures"]
+        assert [source["kind"] for source in record["sources"]] == ["attributes", "sentences"]
+        assert record["weights"] == [1.0, 1.0]
+
+    def test_weights(self, folder):
+        options = {"signatures": "sentences, attributes", "signature_weights": [1, 0.5]}
+        problem, _ = load("xlsa17", root=folder(sentences()), **options)
+        expected = np.hstack([scaled(SENT, range(5)), 0.5 * scaled(ATT, range(5))])
+        np.testing.assert_allclose(problem.classes.signatures, expected, rtol=1e-12, atol=1e-14)
+        assert problem.source["signatures"]["weights"] == [1.0, 0.5]
+
+    def test_the_seen_classes_of_a_fold_scale_it(self, folder):
+        problem, _ = load("xlsa17", root=folder(sentences()), signatures="attributes,sentences", fold=1)
+        expected = np.hstack([scaled(table[:5], [0, 2, 4]) for table in (ATT, SENT)])
+        np.testing.assert_allclose(problem.classes.signatures, expected, rtol=1e-12, atol=1e-14)
+
+    def test_also_of_a_fold_that_the_split_does_not_have(self, folder):
+        root = folder({**sentences(), "trainclasses1.txt": None, "valclasses1.txt": None})
+        config = RunConfig(
+            data="xlsa17", root=str(root), method="eszsl", options={"signatures": "attributes,sentences"}
+        )
+        assert own_folds("xlsa17", root) == ()
+        for fold, _ in open_folds(config):
+            seen = np.flatnonzero(fold.classes.seen)
+            expected = np.hstack([scaled(table[:5], seen) for table in (ATT, SENT)])
+            np.testing.assert_allclose(fold.classes.signatures, expected, rtol=1e-10, atol=1e-14)
+
+    def test_what_the_encoder_has_learned_from_is_said(self, folder, caplog):
+        root = folder(sentences())
+        with caplog.at_level(logging.WARNING, logger="pren"):
+            load("xlsa17", root=root, signatures="sentences")
+            load("xlsa17", root=root, fold=1)
+            assert not caplog.text
+            load("xlsa17", root=root, signatures="attributes,sentences", fold=1)
+        assert "has learned from images of 2 of the 2 classes that are unseen here" in caplog.text
+
+    @pytest.mark.parametrize(
+        ("files", "wanted", "message"),
+        [
+            (
+                {},
+                "sentences",
+                r"xlsa17 has no signatures 'sentences': there is no file .*/sent_splits\.mat\. It has attrib",
+            ),
+            (sentences(), "words", r"xlsa17 has no signatures 'words'\. It has attributes, sentences\.$"),
+            (sentences(), "original", "How attributes are scaled is the option scale"),
+            (sentences(), "attributes,", "--signatures takes different names"),
+            (sentences(), 1, "option signatures=1: input should be a valid string"),
+            (sentences(att=None), "sentences", r"sent_splits\.mat lacks att"),
+            (sentences(att=SENT), "sentences", r"sent_splits\.mat: att has shape \(8, 9\), but must be \(m, 8\)"),
+            (sentences(**UNNAMED, **NO_LISTS), "sentences", "does not say which class is which"),
+            (
+                sentences(allclasses_names=cell([CLASSES[1], CLASSES[0], *CLASSES[2:]])),
+                "attributes,sentences",
+                r"not those of att_splits\.mat in the same order \('g class' for 'h class'\)",
+            ),
+            (sentences(allclasses_names=cell(CLASSES[:-1])), "sentences", r"same order \(7 classes for 8\)"),
+            (sentences(test_unseen_loc=column([1, 2])), "sentences", "test_unseen_loc is not that of att_splits"),
+            (
+                sentences(allclasses_names=None, trainval_loc=column([1, 2])),
+                "sentences",
+                "trainval_loc is not that of att_splits.mat: it was made for another split",
+            ),
+            ({"sent_splits.mat": b"damaged"}, "sentences", r"sent_splits\.mat cannot be read as a MATLAB file"),
+            (sentences(att=np.ones((9, 8))), "attributes,sentences", "sentences of the seen classes are all the same"),
+            (sentences(att=np.full((9, 8), np.nan)), "sentences", "signature of class 'h class' holds NaN"),
+        ],
+    )
+    def test_mistakes_are_explained(self, folder, files, wanted, message):
+        with pytest.raises(PrenError, match=message):
+            load("xlsa17", root=folder(files), signatures=wanted)
+
+    def test_weights_that_do_not_fit(self, folder):
+        for wanted, weights in (("attributes", [1]), ("attributes,sentences", [1, -1]), ("sentences,attributes", [1])):
+            with pytest.raises(PrenError, match=r"The weights .* do not fit"):
+                load("xlsa17", root=folder(sentences()), signatures=wanted, signature_weights=weights)
+
+    def test_data_with_nothing_to_choose_from(self):
+        plain, _ = load("numbers-features")
+        assert load("numbers-features", signatures="attributes")[0].fingerprint() == plain.fingerprint()
+        with pytest.raises(PrenError, match=r"numbers-features has no signatures 'sentences'\. It has attributes\."):
+            load("numbers-features", signatures="sentences")
+
+
 class TestFeatures:
     def test_the_usual_file_comes_first(self, folder):
         root = folder({"a.mat": {**contents()["res101.mat"], "features": np.ones((2, N))}})
@@ -384,7 +509,7 @@ def test_what_does_not_fit_together_is_explained(folder, changed, message):
         ({"setting": "gszl"}, "setting must be 'zsl' or 'gzsl'"),
         (
             {"feature": "x.mat"},
-            "no option 'feature': it has features, images, signatures, signature_weights, scale, fold",
+            "no option 'feature': it has features, images, signatures, signature_weights, scale",
         ),
         ({"features": "x.mat"}, r"no features file .*x\.mat\. A file that is elsewhere .* \./x\.mat"),
         ({"features": "./x.mat"}, r"no features file x\.mat\.$"),

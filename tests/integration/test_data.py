@@ -211,3 +211,77 @@ class TestFit:
     def test_mistakes(self, bad, root, arguments, message):
         assert message in bad("fit", "cub", "--root", root, "--method", "eszsl", "--out", "run", *arguments)
         assert not Path("run").exists()
+
+
+@pytest.fixture
+def sentences(root):
+    """A second source of signatures for the same classes, beside the proposed split."""
+    splits = {key: value for key, value in loadmat("xlsa17/data/CUB/att_splits.mat").items() if key[:2] != "__"}
+    path = Path("xlsa17/data/CUB/sent_splits.mat")
+    savemat(path, {**splits, "att": np.random.default_rng(3).random((7, 8))})
+    return path
+
+
+class TestSignatures:
+    @staticmethod
+    def fitted(run):
+        config = yaml.safe_load(Path(run, "config.yaml").read_text())
+        return config["options"].get("signatures"), config["record"]["source"]["signatures"]
+
+    @pytest.mark.parametrize("split", ["PS", "SS"])
+    def test_fit_and_evaluate(self, good, root, sentences, split):
+        fit = ("fit", "cub", "--root", root, "--split", split, "--method", "ridge-s2v")
+        good(*fit, "--out", "plain")
+        assert self.fitted("plain")[0] is None
+        for wanted, width in (("attributes", 6), ("sentences", 7), ("attributes,sentences", 13)):
+            good(*fit, "--signatures", wanted, "--out", wanted)
+            said, record = self.fitted(wanted)
+            assert (said, record["width"]) == (wanted, width)
+            good("evaluate", wanted)
+        assert self.fitted("attributes")[1] == self.fitted("plain")[1]
+        model = Path("plain/model.safetensors").read_bytes()
+        assert Path("attributes/model.safetensors").read_bytes() == model
+
+    def test_a_run_is_named_after_them(self, good, root, sentences):
+        good("fit", "cub", "--root", root, "--method", "ridge-s2v", "--signatures", "sentences")
+        assert Path("runs/cub-signatures=sentences-ridge-s2v-0").is_dir()
+
+    def test_a_run_is_resumed_with_its_own(self, good, bad, root, sentences):
+        good("fit", "cub", "--root", root, "--method", "ridge-s2v", "--signatures", "sentences", "--out", "run")
+        resume = ("fit", "--resume", "--out", "run")
+        good(*resume)
+        assert "options.signatures" in bad(*resume, "--signatures", "attributes")
+
+    def test_tune_and_compare(self, good, root, sentences):
+        chosen = ("--root", root, "--split", "PS", "--signatures", "attributes,sentences")
+        good("tune", "ridge-s2v", "cub", *chosen, "--trials", "1", "--set", "reg=7")
+        folder = Path("tuning/cub-PS-attributes,sentences-ridge-s2v")
+        params = yaml.safe_load((folder / "config.yaml").read_text())["params"]
+        good("compare", "cub", *chosen, "--methods", "ridge-s2v", "--params", "tuning", "--out", "both")
+        good("compare", "cub", *chosen[:-2], "--methods", "ridge-s2v", "--params", "tuning", "--out", "one")
+        assert "cub PS attributes,sentences" in Path("both/table.csv").read_text()
+        both, one = (json.loads(next(Path(out, "cells").iterdir()).read_text())["cell"] for out in ("both", "one"))
+        assert both["params"] == params
+        assert one["params"]["reg"] != 7, "what was chosen for other signatures"
+        assert both["hashes"]["data"] != one["hashes"]["data"]
+
+    def test_show(self, good, root, sentences):
+        assert "Signatures: attributes (6), sentences (7)\n" in good("data", "show", "cub", "--root", root).out
+        sentences.unlink()
+        assert "Signatures: attributes (6)\n" in good("data", "show", "cub", "--root", root).out
+
+    def test_mistakes(self, bad, root, sentences):
+        fit = ("fit", "cub", "--root", root, "--method", "eszsl", "--out", "run", "--signatures")
+        assert "cub has no signatures 'word'. It has attributes, sentences." in bad(*fit, "word")
+        sentences.unlink()
+        message = "cub has no signatures 'sentences': there is no file xlsa17/data/CUB/sent_splits.mat."
+        assert message in bad(*fit, "attributes,sentences")
+        assert not Path("run").exists()
+        assert "has no signatures 'sentences'. It has attributes." in bad("fit", "numbers", "--signatures", "sentences")
+
+    def test_the_other_split_must_order_the_classes_alike(self, bad, root, sentences):
+        path = Path("xlsa17/standard_split/CUB/att_splits.mat")
+        splits = {key: value for key, value in loadmat(path).items() if key[:2] != "__"}
+        savemat(path, {**splits, "allclasses_names": splits["allclasses_names"][::-1]})
+        said = bad("fit", "cub", "--root", root, "--split", "SS", "--method", "eszsl", "--signatures", "sentences")
+        assert "order the classes differently, so sent_splits.mat cannot be used with this split" in said

@@ -162,6 +162,14 @@ class TestCheck:
             "errors: 0, warnings: 0",
         ]
 
+    def test_signatures_by_name(self, good, bad, mydata):
+        expected = good("data", "check", "mydata").out
+        assert good("data", "check", "mydata", "--signatures", "attributes").out == expected
+        message = "mydata has no signatures 'sentences'. It has attributes (signatures.csv)."
+        assert message in bad("data", "check", "mydata", "--signatures", "sentences")
+        assert message in bad("fit", "mydata", *QUICK, "--signatures", "sentences", "--out", "run")
+        assert not Path("run").exists()
+
     def plant(self, mydata):
         """A dozen mistakes; what is to be said of each begins with these words."""
         with (mydata / "signatures.csv").open("a") as file:

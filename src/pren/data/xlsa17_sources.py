@@ -35,7 +35,7 @@ class Source(NamedTuple):
             if known.size:
                 log.warning(
                     "%s: its encoder has learned from images of %d of the %d classes that are unseen here, "
-                    "so figures come out too high.",
+                    "so figures may come out too high.",
                     self.file.name,
                     known.size,
                     len(unseen),
@@ -60,7 +60,7 @@ def read_sources(place: Place, splits: Splits, wanted: str, scale: AttributeScal
         if name == ATTRIBUTES:
             sources.append(Source(splits.signatures(scale), path))
         else:
-            sources.append(_sentences(path, place, splits, scale))
+            sources.append(_sentences(path, place, splits))
     return sources
 
 
@@ -85,7 +85,7 @@ def _path(place: Place, name: str) -> Path | None:
     return (place.folder if name == ATTRIBUTES else place.features) / FILES[name]
 
 
-def _sentences(path: Path, place: Place, splits: Splits, scale: AttributeScale) -> Source:
+def _sentences(path: Path, place: Place, splits: Splits) -> Source:
     """Class means of sentence embeddings, in the order of the `att_splits.mat` beside them."""
     arrays = read_mat(path, ("att",), ("allclasses_names", *LISTS))
     beside = splits if place.features == place.folder else Splits.read(place._replace(folder=place.features))
@@ -96,7 +96,7 @@ def _sentences(path: Path, place: Place, splits: Splits, scale: AttributeScale) 
     table = arrays["att"]
     if table.ndim != 2 or table.shape[1] != len(splits.names):
         raise PrenError(f"{path}: att has shape {table.shape}, but must be (m, {len(splits.names)}).")
-    source = {"kind": SENTENCES, "file": path.name, "key": "att", "scale": scale}
+    source = {"kind": SENTENCES, "file": path.name, "key": "att"}
     return Source(Signatures(tuple(splits.names), table.T, source), path, beside)
 
 
@@ -108,14 +108,13 @@ def _check_same_classes(path: Path, arrays: dict[str, NDArray[Any]], beside: Spl
         if names != beside.names:
             pairs = zip(names, beside.names, strict=False)
             first = next((pair for pair in pairs if pair[0] != pair[1]), None)
-            what = (
-                f"{len(names)} and {len(beside.names)} classes" if first is None else f"{first[0]!r} for {first[1]!r}"
-            )
+            counts = f"{len(names)} classes for {len(beside.names)}"
+            what = counts if first is None else f"{first[0]!r} for {first[1]!r}"
             raise PrenError(f"{path}: its classes are not those of {SPLITS_FILE} in the same order ({what}).")
     for key in LISTS:
         if key in arrays and key in beside.arrays:
             checked = True
-            if not np.array_equal(*(np.sort(lists[key], axis=None) for lists in (arrays, beside.arrays))):
+            if not np.array_equal(np.sort(arrays[key], axis=None), np.sort(beside.arrays[key], axis=None)):
                 raise PrenError(f"{path}: {key} is not that of {SPLITS_FILE}: it was made for another split.")
     if not checked:
         raise PrenError(f"{path} does not say which class is which: it needs allclasses_names, or the split's lists.")
