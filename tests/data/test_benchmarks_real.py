@@ -322,6 +322,7 @@ class TestTraps:
         with pytest.raises(PrenError, match="no original signatures"):
             loaded(name, "PS", scale="original")
 
+    @pytest.mark.parametrize("split", ["PS", "SS"])
     def test_sentences_of_cub(self, loaded, split, caplog):
         if not (ROOT / "xlsa17/data/CUB/sent_splits.mat").is_file():
             pytest.skip("CUB's sentences are not there")

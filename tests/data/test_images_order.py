@@ -66,7 +66,7 @@ OPTIONS = [
     {"setting": "gzsl", "seen_test": "random"},
     {"fold": 1},
     {"fold": 1, "setting": "gzsl"},
-    {"signatures": "original"},
+    {"scale": "original"},
 ]
 ORDERS = {
     "res101.mat": {},
