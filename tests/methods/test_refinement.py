@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from pren.core.pseudo import top_per_class
 from pren.errors import PrenError
 from pren.methods.registry import METHODS
 from pren.methods.storage import load_model
 from pren.problem import Problem, candidates_of
 from pren.refinement import REFINEMENTS, Refinement
+from pren.selection import SELECTIONS
 
 OURS = [name for name in REFINEMENTS if name != "none"]
 NETWORKS = [name for name, entry in METHODS.items() if hasattr(entry.method, "module")]
@@ -144,6 +146,32 @@ def test_the_model_of_every_round_is_whole_and_can_be_resumed(name, quick, make_
     ours, theirs = whole._state()[0], again._state()[0]
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[key], theirs[key]) for key in ours)
+
+
+@pytest.mark.parametrize("shape", [(5,), (1, 8, 12)], ids=["features", "images"])
+@SETTINGS
+def test_pren_chooses_images_by_refined_scores(setting, shape, small, make_problem, monkeypatch):
+    """Those of the model that the round before left, without γ, in every round."""
+    seen = []
+
+    def spy(scores, candidates, per_class, last):
+        seen.append(scores)
+        return top_per_class(scores, candidates, per_class, last)
+
+    monkeypatch.setattr(SELECTIONS, "_entries", {**SELECTIONS._entries, "spy": spy})
+    problem = make_problem(setting=setting, shape=shape)
+    features = "standard" if len(shape) == 1 else "raw"
+    model = small(refinement="soft-kmeans", balance=0.5, selection="spy", first_rounds=1, features=features, gamma=9.0)
+    by_name = np.argsort(problem.classes.names)
+    left = []
+    for _ in model.fit_rounds(problem):
+        model.set_params(gamma=0.0)
+        left.append(model.scores(problem.pool)[:, by_name])
+        model.set_params(gamma=9.0)
+    assert len(seen) == 2
+    for before, scores in zip(left[:-1], seen, strict=True):
+        assert np.array_equal(scores, before)
+    assert not hasattr(model, "_pool")
 
 
 def test_no_rounds_at_all_leave_a_model(quick, make_problem):

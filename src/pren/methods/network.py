@@ -44,6 +44,7 @@ class NetworkMethod(Method):
     seed: int = param(0, "Where all chance comes from.", ge=0, le=2**63 - 1)
 
     network_: nn.Module
+    _pool: Inputs  # of the problem that is being fitted, before its preparation
     _round: Round
     _adam_state: AdamState
 
@@ -70,6 +71,7 @@ class NetworkMethod(Method):
         fabric = fabric or single_process()
         self.check_processes(fabric.world_size)
         given, problem = problem, self._as_taken(problem)
+        self._pool = self._preprocessed(given.pool)
         if not self._is_fitted():  # with a state: the first of several processes alone has read the model
             self.network_ = self._build(None)
         network = self.network_.to(fabric.device)
@@ -88,6 +90,7 @@ class NetworkMethod(Method):
             yield replace(done, pseudo=pseudo)
         if "refinement_" not in vars(self):  # there are no rounds at all
             self._fit_refinement(given, fabric)
+        del self._pool
 
     def training_state(self) -> dict[str, Tensor]:
         """Adam's state and the last round; the weights are the model's."""
