@@ -145,7 +145,7 @@ def test_a_preparation_and_a_refinement_go_with_every_method(example, tmp_path):
     problem, _ = load("blobs")
     for name in (METHOD, "eszsl"):
         method = create(name, features="root", refinement="centred").fit(problem)
-        np.testing.assert_allclose(method.pool_scores(problem.pool).mean(axis=0), 0, atol=1e-12)
+        np.testing.assert_allclose(method.scores(problem.pool).mean(axis=0), 0, atol=1e-12)
         method.save(tmp_path / name)
         again = load_model(tmp_path / name)
         np.testing.assert_array_equal(again.scores(problem.pool), method.scores(problem.pool))

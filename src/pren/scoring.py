@@ -1,4 +1,4 @@
-"""From a method's scores to labels, the same for every method: refinement of the pool, γ, best candidate."""
+"""From a method's scores to labels, the same for every method: γ, best candidate."""
 
 from __future__ import annotations
 

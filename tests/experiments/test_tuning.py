@@ -98,7 +98,7 @@ class TestTune:
         best = max(trials, key=lambda trial: trial["value"])
         assert tuned.value == best["value"] == fmean(best["folds"])
         written = parse_config(read_yaml(tmp_path / "out" / "config.yaml"), "")
-        assert written.params == {**best["params"], "gamma": 0.0, "refinement": "none"}
+        assert written.params == {**best["params"], "gamma": 0.0, "refinement": "none", "balance": 0.0}
         assert (written.data, written.method, written.setting) == (wanted.data, "eszsl", "zsl")
         for (problem, answers), value in zip(open_folds(wanted), tuned.folds, strict=True):
             scores = written.create_method().fit(problem).scores(problem.pool)

@@ -51,7 +51,7 @@ def test_for_machines(good, data):
     result = json.loads(good("tune", "eszsl", data(), "--trials", "2", "--json").out)
     assert result["config"] == "tuning/data-eszsl/config.yaml"
     assert result["figure"] == "top1"
-    assert set(result["params"]) == {"feature_reg", "signature_reg", "features", "gamma", "refinement"}
+    assert set(result["params"]) == {"feature_reg", "signature_reg", "features", "gamma", "refinement", "balance"}
     assert (result["trials"], result["failed"], len(result["folds"])) == (2, 0, 2)
 
 

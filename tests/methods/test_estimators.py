@@ -45,8 +45,16 @@ DEFAULTS = {
         "selection": "top-per-class",
         "features": "raw",
         "refinement": "none",
+        "balance": 0.0,
     },
-    ESZSL: {"feature_reg": 1.0, "signature_reg": 1.0, "features": "raw", "refinement": "none", "gamma": 0.0},
+    ESZSL: {
+        "feature_reg": 1.0,
+        "signature_reg": 1.0,
+        "features": "raw",
+        "refinement": "none",
+        "balance": 0.0,
+        "gamma": 0.0,
+    },
 }
 
 

@@ -21,6 +21,7 @@ class TestValidate:
             "signature_reg": 1.0,
             "features": "raw",
             "refinement": "none",
+            "balance": 0.0,
             "gamma": 2.0,
         }
 
@@ -46,7 +47,7 @@ class TestValidate:
             (
                 ESZSL,
                 {"heads": 3},
-                r"Unknown parameter 'heads'\. Known are feature_reg, features, gamma, refinement, signature_reg\.",
+                r"parameter 'heads'\. Known are balance, feature_reg, features, gamma, refinement, signature_reg\.",
             ),
             (PrEN, {"heads": "many"}, r"heads='many'.*integer"),
             (PrEN, {"heads": 2.5}, r"heads=2\.5.*integer"),

@@ -47,6 +47,7 @@ def test_every_parameter_goes_where_it_belongs(small, make_problem, handed_on, s
         "pieces": 4,
         "rule": rule,
         "gamma": gamma_of_the_rounds,
+        "refined": None,
         "augment": None,
         "seed": 9,
         "select": pren.SELECTIONS["top-per-class"],

@@ -1,61 +1,219 @@
-"""Refinement of the pool's scores: one function under a name, for every method."""
+"""Refinement of scores: a class under a name, learned in `fit`, for every method and every image."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
+from pren.core.pseudo import top_per_class
 from pren.errors import PrenError
 from pren.methods.registry import METHODS
-from pren.problem import candidates_of
-from pren.refinement import REFINEMENTS, ScoredPool, register_refinement
+from pren.methods.storage import load_model
+from pren.problem import Problem, candidates_of
+from pren.refinement import REFINEMENTS, Refinement
+from pren.selection import SELECTIONS
+
+OURS = [name for name in REFINEMENTS if name != "none"]
+NETWORKS = [name for name, entry in METHODS.items() if hasattr(entry.method, "module")]
+# How exactly a method scores an image alone as among many: networks compute in single precision, UDA iterates.
+EXACT = {"uda": 1e-5, **dict.fromkeys(NETWORKS, 1e-4)}
+SETTINGS = pytest.mark.parametrize("setting", ["zsl", "gzsl"])
 
 
-@register_refinement("toy-neighbours")
-def mean_with_nearest(pool: ScoredPool):
-    """Every image takes the mean of its own scores and those of the image next to it."""
-    distances = ((pool.features[:, None] - pool.features) ** 2).sum(axis=-1)
-    np.fill_diagonal(distances, np.inf)
-    return (pool.scores + pool.scores[distances.argmin(axis=1)]) / 2
+class Nearest(Refinement):
+    """Every image takes the mean of its own scores and those of the image of the pool that is nearest to it."""
+
+    learns = {"features": ("N", "d"), "raw": ("N", "L")}  # noqa: RUF012
+    told = []  # noqa: RUF012
+
+    @classmethod
+    def fit(cls, pool):
+        cls.told.append(pool)
+        return cls(pool.candidates, features=pool.features, raw=pool.scores)
+
+    def scores(self, scores, features):
+        distances = ((features[:, None] - self.arrays["features"]) ** 2).sum(axis=-1)
+        return (scores + self.arrays["raw"][distances.argmin(axis=1)]) / 2
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    monkeypatch.setattr(REFINEMENTS, "_entries", {**REFINEMENTS._entries, "toy": Nearest})
+    monkeypatch.setattr(Nearest, "told", [])
+    return Nearest
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("setting", ["zsl", "gzsl"])
-def test_a_refinement_works_for_every_method(name, setting, quick, make_problem):
+@SETTINGS
+def test_a_refinement_works_for_every_method(name, setting, toy, quick, make_problem):
     problem = make_problem(setting=setting, n_seen=3, n_unseen=3)
-    model = quick(name).fit(problem)
-    plain = model.scores(problem.pool)
-    features = model._features(problem.pool)
-    seen = []
-    for i, row in enumerate(features):
-        others = [j for j in range(len(features)) if j != i]
-        seen.append(min(others, key=lambda j: ((row - features[j]) ** 2).sum()))
-    refined = model.set_params(refinement="toy-neighbours", gamma=0.5).pool_scores(problem.pool)
+    selection = {"rounds": 0} if "selection" in METHODS[name].method.params else {}  # which would see refined scores
+    plain = quick(name, **selection).fit(problem)
+    model = quick(name, refinement="toy", gamma=0.5, **selection).fit(problem)
+    pool, new = plain.scores(problem.pool), plain.scores(problem.train)
+    of_pool, of_new = plain._features(problem.pool), plain._features(problem.train)
+    nearest = [min(range(len(pool)), key=lambda j: ((row - of_pool[j]) ** 2).sum()) for row in of_new]
     gamma = 0.5 * problem.classes.seen if setting == "gzsl" else 0.0
-    assert np.allclose(refined, (plain + plain[seen]) / 2 - gamma)
+    assert np.allclose(model.scores(problem.pool), pool - gamma)
+    assert np.allclose(model.scores(problem.train), (new + pool[nearest]) / 2 - gamma)
 
 
-def test_new_images_are_scored_without_the_pool(quick, make_problem):
+@pytest.mark.parametrize("shape", [(5,), (1, 8, 12)], ids=["features", "images"])
+@pytest.mark.parametrize("name", ["eszsl", "pren", "qfsl"])
+@SETTINGS
+def test_what_a_refinement_is_told(name, setting, shape, toy, quick, make_problem):
+    problem = make_problem(setting=setting, shape=shape)
+    model = quick(name, refinement="toy", balance=0.25).fit(problem)
+    pool = toy.told[-1]
+    assert np.array_equal(pool.candidates, problem.classes.among(candidates_of(setting)))
+    assert pool.balance == 0.25
+    assert pool.classes is problem.classes
+    assert np.array_equal(pool.features, model._features(problem.pool))
+    assert np.array_equal(pool.scores, model._scores(problem.pool))  # after the last round
+    if setting == "gzsl":
+        assert np.array_equal(pool.labels, problem.labels)
+        assert np.allclose(pool.labelled, model._features(problem.train), atol=1e-6)
+    else:
+        assert pool.labelled.shape == (0, pool.features.shape[1])
+        assert pool.labels.shape == (0,)
+
+
+def test_none_costs_nothing(quick, make_problem, monkeypatch):
+    problem = make_problem(setting="gzsl")
+    model = quick("sae").fit(problem)
+    calls = []
+    monkeypatch.setattr(model, "_scores", lambda inputs: calls.append(inputs))
+    monkeypatch.setattr(model, "_features", lambda *inputs: calls.append(inputs))
+    model._fit_refinement(problem)
+    assert model._refined("scores", problem.pool) == "scores"
+    assert calls == []
+    assert not [name for name in model._state()[0] if name.startswith("refinement.")]
+
+
+@pytest.mark.parametrize("refinement", OURS)
+@pytest.mark.parametrize("name", METHODS)
+@SETTINGS
+def test_it_is_saved_and_scores_images_one_at_a_time(name, setting, refinement, quick, make_problem, tmp_path):
+    problem = make_problem(setting=setting)
+    model = quick(name, refinement=refinement, balance=0.5, gamma=0.1).fit(problem)
+    scores = model.scores(problem.pool)
+    assert not np.allclose(scores, quick(name, gamma=0.1).fit(problem).scores(problem.pool))
+    model.save(tmp_path)
+    assert np.array_equal(load_model(tmp_path).scores(problem.pool), scores)
+    alone = [model.scores(problem.pool[np.array([place])])[0] for place in range(len(problem.pool))]
+    exact = EXACT.get(name, 1e-9)
+    assert np.allclose(alone, scores, rtol=exact, atol=exact)
+
+
+@pytest.mark.parametrize("refinement", OURS)
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in NETWORKS])
+@SETTINGS
+def test_the_order_of_pool_and_classes_means_nothing(name, setting, refinement, quick, make_problem):
+    images, classes = np.random.default_rng(1).permutation(40 if setting == "gzsl" else 20), np.arange(8)[::-1]
+    problem, turned = make_problem(setting=setting), make_problem(setting=setting, order=classes)
+    moved = replace(problem, pool=problem.pool.select(images))
+    one, two, three = (
+        quick(name, refinement=refinement, balance=0.5).fit(given).scores(given.pool)
+        for given in (problem, moved, turned)
+    )
+    assert np.allclose(two, one[images], rtol=1e-6, atol=1e-6)
+    assert np.allclose(three, one[:, classes], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["pren", "qfsl"])
+def test_a_backbones_features_are_refined(name, quick, make_problem, tmp_path):
+    problem = make_problem(shape=(1, 8, 12), setting="gzsl")
+    model = quick(name, refinement="soft-kmeans").fit(problem)
+    assert model.refinement_.arrays["means"].shape == (8, model._features(problem.pool).shape[1])
+    model.save(tmp_path)
+    again = load_model(tmp_path)
+    assert np.array_equal(again.scores(problem.train), model.scores(problem.train))
+
+
+@pytest.mark.parametrize("name", ["pren", "qfsl"])
+def test_the_model_of_every_round_is_whole_and_can_be_resumed(name, quick, make_problem, tmp_path):
+    problem = make_problem(setting="gzsl")
+    whole = quick(name, refinement="soft-kmeans", balance=0.5).fit(problem)
+    model = quick(name, refinement="soft-kmeans", balance=0.5)
+    rounds = model.fit_rounds(problem)
+    next(rounds)
+    assert np.isfinite(model.scores(problem.pool)).all()
+    state = {key: value.clone() for key, value in model.training_state().items()}
+    model.save(tmp_path)
+    again = load_model(tmp_path)
+    list(again.fit_rounds(problem, state))
+    ours, theirs = whole._state()[0], again._state()[0]
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[key], theirs[key]) for key in ours)
+
+
+@pytest.mark.parametrize("shape", [(5,), (1, 8, 12)], ids=["features", "images"])
+@SETTINGS
+def test_pren_chooses_images_by_refined_scores(setting, shape, small, make_problem, monkeypatch):
+    """Those of the model that the round before left, without γ, in every round."""
+    seen = []
+
+    def spy(scores, candidates, per_class, last):
+        seen.append(scores)
+        return top_per_class(scores, candidates, per_class, last)
+
+    monkeypatch.setattr(SELECTIONS, "_entries", {**SELECTIONS._entries, "spy": spy})
+    problem = make_problem(setting=setting, shape=shape)
+    features = "standard" if len(shape) == 1 else "raw"
+    model = small(refinement="soft-kmeans", balance=0.5, selection="spy", first_rounds=1, features=features, gamma=9.0)
+    by_name = np.argsort(problem.classes.names)
+    left = []
+    for _ in model.fit_rounds(problem):
+        model.set_params(gamma=0.0)
+        left.append(model.scores(problem.pool)[:, by_name])
+        model.set_params(gamma=9.0)
+    assert len(seen) == 2
+    for before, scores in zip(left[:-1], seen, strict=True):
+        assert np.array_equal(scores, before)
+    assert not hasattr(model, "_pool")
+
+
+def test_no_rounds_at_all_leave_a_model(quick, make_problem):
     problem = make_problem()
-    model = quick("eszsl", refinement="toy-neighbours").fit(problem)
-    alone = np.concatenate([model.scores(problem.pool[np.array([place])]) for place in range(len(problem.pool))])
-    assert np.allclose(alone, model.scores(problem.pool))
-    assert not np.allclose(alone, model.pool_scores(problem.pool))
+    assert np.isfinite(quick("qfsl", epochs=0, refinement="soft-kmeans").fit(problem).scores(problem.pool)).all()
 
 
-def test_a_refinement_is_told_the_candidates(quick, make_problem, monkeypatch):
-    told = []
-    monkeypatch.setitem(REFINEMENTS._entries, "toy-spy", lambda pool: (told.append(pool), pool.scores)[1])
-    for setting in ("zsl", "gzsl"):
-        problem = make_problem(setting=setting)
-        quick("eszsl", refinement="toy-spy").fit(problem).pool_scores(problem.pool)
-        assert np.array_equal(told[-1].candidates, problem.classes.among(candidates_of(setting)))
-
-
-def test_none_leaves_the_scores(quick, make_problem):
-    problem = make_problem()
-    model = quick("eszsl").fit(problem)
-    assert np.array_equal(model.pool_scores(problem.pool), model.scores(problem.pool))
+def test_a_module_cannot_refine(quick, make_problem):
+    with pytest.raises(PrenError, match="refinement=none, not soft-kmeans"):
+        quick("qfsl", refinement="soft-kmeans").fit(make_problem()).module()
 
 
 def test_an_unknown_one_is_refused(quick, make_problem):
     with pytest.raises(PrenError, match=r"no refinement 'nun'\. Did you mean none"):
         quick("eszsl", refinement="nun")
+
+
+@pytest.mark.parametrize("balance", [-0.1, 1.1])
+def test_balance_is_a_share(quick, balance):
+    with pytest.raises(PrenError, match="balance"):
+        quick("eszsl", balance=balance)
+
+
+@pytest.mark.parametrize("refinement", OURS)
+@pytest.mark.parametrize("name", ["ridge-s2v", "sae", "gfzsl"])
+def test_the_default_survives_unequal_classes(name, refinement, quick):
+    """Pools in which some classes have a tenth of the images of others: never a point below no balancing."""
+    for seed in range(3):
+        problem, labels = thinned(seed)
+        right = []
+        for params in ({}, {"balance": 0.0}):
+            predicted = quick(name, refinement=refinement, **params).fit(problem).predict(problem.pool)
+            right.append(np.mean([(predicted[labels == c] == c).mean() for c in np.unique(labels)]))
+        assert right[0] >= right[1] - 0.01
+
+
+def thinned(seed):
+    """Features are a noisy linear map of the signatures; every other unseen class has a tenth of the images."""
+    rng = np.random.default_rng(seed)
+    signatures = rng.random((26, 8))
+    centres = 6 * signatures @ rng.normal(size=(8, 12))
+    train, pool = np.repeat(np.arange(20), 10), np.repeat(np.arange(20, 26), [60, 6, 60, 6, 60, 6])
+    features, images = (centres[which] + rng.normal(size=(len(which), 12)) for which in (train, pool))
+    names = [f"c{i:02d}" for i in range(26)]
+    return Problem.from_arrays(features, train, signatures, images, names), pool

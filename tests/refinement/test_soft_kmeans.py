@@ -1,41 +1,101 @@
-"""Soft k-means on the pool: a step against a loop, what it mends, and what it must survive."""
+"""Soft k-means: a step against a loop, what it mends, and what it must survive."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import softmax
 
 from pren.problem import ClassTable
-from pren.refinement import REFINEMENTS, ScoredPool, soft_kmeans
-from pren.refinement.soft_kmeans import log_densities
+from pren.refinement import REFINEMENTS, ScoredPool, SoftKMeans
+from pren.refinement.sinkhorn import log_masses, potentials, with_share_kept
+from pren.refinement.soft_kmeans import maximise
 
 
-def scored(scores, features, candidates=None):
-    L = scores.shape[1]
+def scored(scores, features, candidates=None, labelled=None, labels=(), balance=0.0):
+    """A pool whose first class is the only seen one, and by default no candidate."""
+    L, d = scores.shape[1], features.shape[1]
     classes = ClassTable.build([f"c{i}" for i in range(L)], np.eye(L), np.arange(L) < 1)
-    return ScoredPool(scores, features, classes, np.arange(L) >= 1 if candidates is None else candidates)
+    candidates = np.arange(L) >= 1 if candidates is None else candidates
+    labelled = np.empty((0, d)) if labelled is None else labelled
+    return ScoredPool(
+        scores, features, classes, candidates, labelled, np.array(labels, dtype=np.int64), balance=balance
+    )
 
 
-@given(st.integers(1, 8), st.integers(1, 4), st.integers(1, 3), st.integers(0, 99))
-def test_a_step_is_that_of_a_loop(n, classes, d, seed):
+def refined(pool):
+    return SoftKMeans.fit(pool).scores(pool.scores, pool.features)
+
+
+@given(st.integers(1, 8), st.integers(1, 4), st.integers(1, 3), st.integers(0, 3), st.integers(0, 99))
+def test_a_step_is_that_of_a_loop(n, classes, d, held, seed):
     rng = np.random.default_rng(seed)
-    X, q = rng.normal(size=(n, d)), rng.dirichlet(np.ones(classes), size=n)
-    means = [sum(q[i, c] * X[i] for i in range(n)) / sum(q[:, c]) for c in range(classes)]
-    squares = [[sum((x - mean) ** 2) for mean in means] for x in X]
-    variance = sum(q[i, c] * squares[i][c] for i in range(n) for c in range(classes)) / (n * d)
-    found = log_densities(X, q)
+    X, labelled = rng.normal(size=(n, d)), rng.normal(size=(held, d))
+    pool = scored(np.zeros((n, classes + 1)), X, np.arange(classes + 1) < classes, labelled, [0] * held)
+    q = rng.dirichlet(np.ones(classes), size=n)
+    weights = np.vstack([q, np.tile(np.eye(classes)[0], (held, 1))])
+    everybody = [*X, *labelled]
+    means = [
+        sum(w[c] * x for w, x in zip(weights, everybody, strict=True)) / sum(weights[:, c]) for c in range(classes)
+    ]
+    squares = [[sum((x - mean) ** 2) for mean in means] for x in everybody]
+    variance = sum(weights[i, c] * squares[i][c] for i in range(n + held) for c in range(classes)) / ((n + held) * d)
+    densities = np.empty_like(q)
+    found, spread = maximise(pool, q, densities)
+    assert np.allclose(found, means)
     if variance > 1e-12:  # else all images stand at the one mean, up to rounding
-        assert np.allclose(found, -0.5 * np.array(squares) / variance, atol=1e-6)
+        assert np.isclose(spread, variance)
+        assert np.allclose(densities, -0.5 * np.array(squares[:n]) / variance, atol=1e-6)
 
 
-def clusters(sizes, doubt=0.9, seed=0):
+def test_masses_are_those_of_a_loop(monkeypatch):
+    rng = np.random.default_rng(0)
+    densities, offsets = 3 * rng.normal(size=(7, 4)), rng.normal(size=4)
+    expected = np.zeros(4)
+    for row in densities:
+        weights = np.exp(row + offsets)
+        expected += weights / weights.sum()
+    assert np.allclose(np.exp(log_masses(densities, offsets)), expected)
+    monkeypatch.setattr("pren.refinement.base.BLOCK_NUMBERS", 9)  # two images at a time
+    assert np.allclose(np.exp(log_masses(densities, offsets)), expected)
+
+
+def settled(densities, balanced):
+    found = np.zeros(densities.shape[1])
+    for _ in range(100):
+        found = potentials(densities, balanced, found)
+    return found
+
+
+def test_potentials_make_classes_equal():
+    densities = 3 * np.random.default_rng(0).normal(size=(30, 4)) + np.arange(4)
+    found = settled(densities, np.ones(4, dtype=bool))
+    assert np.allclose(np.exp(log_masses(densities, found)), 30 / 4)
+
+
+def test_in_gzsl_unseen_classes_are_balanced_among_themselves():
+    densities = 3 * np.random.default_rng(0).normal(size=(30, 5)) + np.arange(5)
+    balanced = np.array([False, True, True, False, True])
+    before = np.exp(log_masses(densities, np.zeros(5)))
+    found = settled(densities, balanced)
+    after = np.exp(log_masses(densities, found))
+    assert not found[~balanced].any()
+    assert np.allclose(after[balanced], before[balanced].sum() / 3)
+    half = 0.5 * found
+    for _ in range(20):
+        half = with_share_kept(densities, balanced, half)
+    assert np.isclose(np.exp(log_masses(densities, half))[balanced].sum(), before[balanced].sum())
+    assert np.ptp(half[balanced] - 0.5 * found[balanced]) < 1e-9  # all moved alike
+
+
+def clusters(sizes, doubt=0.9, seed=0, **options):
     """Images around 4 corners, and scores that are right for many of them."""
     rng = np.random.default_rng(seed)
     labels = rng.permutation(np.repeat(np.arange(1, 5), sizes))
     corners = 3 * np.eye(5)[:, 1:]
     features = corners[labels] + 0.3 * rng.normal(size=(len(labels), 4))
     scores = 1.0 * (labels[:, None] == np.arange(5)) + doubt * rng.normal(size=(len(labels), 5))
-    return scored(scores, features), labels
+    return scored(scores, features, **options), labels
 
 
 def right(scores, labels):
@@ -49,24 +109,65 @@ def right(scores, labels):
 def test_images_that_look_alike_get_the_same_label(sizes, doubt, seed):
     pool, labels = clusters(sizes, doubt, seed)
     assert right(pool.scores, labels) < 0.9
-    assert right(soft_kmeans(pool), labels) > 0.95
+    assert right(refined(pool), labels) > 0.95
+
+
+def test_balance_draws_classes_towards_equal_size():
+    """One class has ten times the images of each other one, and none is quite apart."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(1, 5), (200, 20, 20, 20))
+    features = 2 * np.eye(5)[labels] + rng.normal(size=(260, 5))
+    scores = 1.0 * (labels[:, None] == np.arange(5)) + 0.5 * rng.normal(size=(260, 5))
+    spread = []
+    for balance in (0.0, 0.5, 1.0):
+        found = refined(scored(scores, features, balance=balance))[:, 1:]
+        spread.append(np.ptp(softmax(found, axis=1).sum(axis=0)))
+    assert spread[0] > spread[1] > spread[2]
+    assert spread[2] < 2
+
+
+def test_labelled_images_hold_the_centres_of_their_class():
+    """A seen class whose images in the pool are taken for another one by the method."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 20)
+    features = 4.0 * np.eye(2)[labels] + 0.3 * rng.normal(size=(40, 2))
+    scores = np.array([0.0, 1.0]) + 0.3 * rng.normal(size=(40, 2))
+    everything = np.ones(2, dtype=bool)
+    held = [4.0, 0.0] + 0.3 * rng.normal(size=(30, 2))
+    alone = SoftKMeans.fit(scored(scores, features, everything))
+    model = SoftKMeans.fit(scored(scores, features, everything, held, [0] * 30))
+    assert (model.scores(scores, features).argmax(axis=1) == labels).mean() > 0.95
+    assert (alone.scores(scores, features).argmax(axis=1) == labels).mean() < 0.95
+    assert np.abs(model.arrays["means"] - 4.0 * np.eye(2)).max() < 0.3
 
 
 def test_a_class_that_is_no_candidate_is_never_the_best():
-    pool, _ = clusters((10, 10, 10, 10))
-    refined = soft_kmeans(pool)
-    assert refined.shape == pool.scores.shape
-    assert (refined[:, 0] < refined[:, 1:].min(axis=1)).all()
+    rng = np.random.default_rng(0)
+    scores, features = rng.normal(size=(9, 5)), rng.normal(size=(9, 3))
+    pool = scored(scores, features, np.array([False, True, False, True, True]))
+    found = refined(pool)
+    others = found[:, ~pool.candidates]
+    assert (others.max(axis=1) < found[:, pool.candidates].min(axis=1)).all()
+    assert np.array_equal(others.argmax(axis=1), scores[:, ~pool.candidates].argmax(axis=1))  # as the method has it
 
 
-def test_order_of_images_and_classes_and_the_unit_of_features_mean_nothing():
-    pool, _ = clusters((12, 8, 10, 10))
-    expected = soft_kmeans(pool)
+@pytest.mark.parametrize("balance", [0.0, 0.7])
+def test_order_of_images_and_classes_and_the_unit_of_features_mean_nothing(balance):
+    pool, _ = clusters((12, 8, 10, 10), balance=balance)
+    expected = refined(pool)
     images, classes = np.random.default_rng(1).permutation(40), np.random.default_rng(2).permutation(5)
-    moved = scored(pool.scores[images], 7 * pool.features[images] + 2)
-    assert np.allclose(soft_kmeans(moved), expected[images], atol=1e-6)
-    turned = scored(pool.scores[:, classes], pool.features, pool.candidates[classes])
-    assert np.allclose(soft_kmeans(turned), expected[:, classes], atol=1e-6)
+    moved = scored(pool.scores[images], 7 * pool.features[images] + 2, balance=balance)
+    assert np.allclose(refined(moved)[:, 1:], expected[images][:, 1:], atol=1e-6)
+    turned = scored(pool.scores[:, classes], pool.features, pool.candidates[classes], balance=0.0)
+    plain, _ = clusters((12, 8, 10, 10))
+    assert np.allclose(refined(turned), refined(plain)[:, classes], atol=1e-6)
+
+
+def test_many_images_are_taken_in_blocks(monkeypatch):
+    pool, _ = clusters((12, 8, 10, 10), balance=0.5)
+    whole = refined(pool)
+    monkeypatch.setattr("pren.refinement.base.BLOCK_NUMBERS", 30)
+    assert np.allclose(refined(pool), whole)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +180,26 @@ def test_order_of_images_and_classes_and_the_unit_of_features_mean_nothing():
     ],
     ids=["all alike", "one image", "one candidate", "more classes than images"],
 )
-def test_little_to_go_by_is_survived(scores, features):
-    assert np.isfinite(soft_kmeans(scored(scores, features))).all()
+@pytest.mark.parametrize("name", [name for name in REFINEMENTS if name != "none"])
+@pytest.mark.parametrize("balance", [0.0, 1.0])
+def test_little_to_go_by_is_survived(scores, features, name, balance):
+    pool = scored(scores, features, balance=balance)
+    assert np.isfinite(REFINEMENTS[name].fit(pool).scores(scores, features)).all()
 
 
 def test_it_is_known_by_its_name():
-    assert REFINEMENTS["soft-kmeans"] is soft_kmeans
+    assert REFINEMENTS["soft-kmeans"] is SoftKMeans
+
+
+def test_what_does_not_belong_together_is_refused():
+    pool, _ = clusters((3, 3, 3, 3))
+    arrays = SoftKMeans.fit(pool).arrays
+    assert SoftKMeans.restore(arrays, pool.candidates, 4).arrays == arrays
+    with pytest.raises(ValueError, match=r"holds \['means'\]"):
+        SoftKMeans.restore({"means": arrays["means"]}, pool.candidates, 4)
+    with pytest.raises(ValueError, match="means of the refinement cannot be of shape"):
+        SoftKMeans.restore(arrays, pool.candidates, 5)
+    with pytest.raises(ValueError, match="means of the refinement cannot be of shape"):
+        SoftKMeans.restore(arrays, np.ones(5, dtype=bool), 4)
+    with pytest.raises(ValueError, match="positive"):
+        SoftKMeans.restore({**arrays, "variance": np.zeros(1)}, pool.candidates, 4)

@@ -7,11 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from lightning_fabric import Fabric
 from numpy.typing import NDArray
-from torch import Tensor
 from torch.optim import Optimizer
 
 from pren.core.pseudo import PseudoLabels
-from pren.core.voting import GzslRule, Network
+from pren.core.voting import GzslRule, Network, ScoreRule
 from pren.engine.batches import Augment, TrainingSet, batches
 from pren.engine.chunks import images_for_backbone, images_for_heads
 from pren.engine.division import AdamState, exchange_weights, own_heads, own_state, trains_heads_apart, whole_state
@@ -37,6 +36,8 @@ class ProgressiveLearner:
         pieces: See `Trainer`.
         rule: GZSL: how seen and unseen classes are compared where both are candidates.
         gamma: GZSL: taken off the scores of seen classes there.
+        refined: Gives the refined scores (N, L) of the pool, the same in every process; None for those of the
+            network.
         augment: What to do to the images of a batch; None for nothing.
         seed: For the order of the batches, and for what `augment` does.
     """
@@ -56,13 +57,15 @@ class ProgressiveLearner:
         pieces: int = 1,
         rule: GzslRule = "probability",
         gamma: float = 0.0,
+        refined: Callable[[], NDArray[np.float64]] | None = None,
         augment: Augment | None = None,
         seed: int = 0,
     ) -> None:
         self._fabric, self._network = fabric, network
         self._train, self._labels, self._pool = train, labels, pool
         self._batches = (initial_batches, batches, batch_size)
-        self._rule, self._gamma, self._augment, self._seed = rule, gamma, augment, seed
+        self._rule, self._gamma, self._refined = rule, gamma, refined
+        self._augment, self._seed = augment, seed
         self._apart = trains_heads_apart(fabric, network)
         trained = own_heads(fabric, network) if self._apart else network
         self._trainer = Trainer(fabric, trained, adam(trained), self._apart, pieces)
@@ -80,18 +83,21 @@ class ProgressiveLearner:
         return loss
 
     def score(self, candidates: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Score the pool, by votes while only unseen classes are candidates."""
+        """Score the pool, by votes while only unseen classes are candidates.
+
+        A refinement is one of all classes that an image can be taken for, in every round: it finds out by itself which
+        images are of seen classes.
+        """
         network = self._network.eval()
-        seen = ~network.ensemble.subsets.any(dim=0)
-        general = bool(candidates[seen.cpu().numpy()].any())
-
-        def score(chunk: Tensor) -> Tensor:
-            if not general:
-                return network.scores(chunk, "votes")
-            return network.scores(chunk, self._rule) - self._gamma * seen.double()
-
-        size = min(images_for_backbone(self._pool, self._fabric), images_for_heads(network.ensemble))
-        return over_chunks(self._fabric, self._pool, size, score)
+        seen = ~network.ensemble.subsets.any(dim=0).cpu().numpy()
+        general = bool(candidates[seen].any())
+        if self._refined is not None:
+            scores = self._refined()
+        else:
+            rule: ScoreRule = self._rule if general else "votes"
+            size = min(images_for_backbone(self._pool, self._fabric), images_for_heads(network.ensemble))
+            scores = over_chunks(self._fabric, self._pool, size, lambda chunk: network.scores(chunk, rule))
+        return scores - self._gamma * seen if general else scores
 
     def adam_state(self) -> AdamState:
         """Adam's state of all heads, in every process."""

@@ -107,7 +107,7 @@ def compute(task: Task) -> Result:
     start = time.perf_counter()
     method.fit(problem)
     fitted = time.perf_counter()
-    scores = method.pool_scores(problem.pool)
+    scores = method.scores(problem.pool)
     predicted = time.perf_counter()
     metrics = evaluate(scores, answers, problem.classes, problem.setting)
     return Result(

@@ -171,7 +171,7 @@ def attempt(
     try:
         for problem, answers in folds:
             method = create(config.method, **{**config.params, **params}).fit(problem)
-            scores = method.pool_scores(problem.pool)
+            scores = method.scores(problem.pool)
             figure = getattr(evaluate(scores, answers, problem.classes, problem.setting), MAIN_FIGURE[config.setting])
             curve = trade_off(scores, answers, problem.classes) if stacking else None
             if figure is None or (stacking and curve is None):

@@ -23,7 +23,7 @@ from pren.methods.params import Learned, Param, declared, param, validate
 from pren.methods.space import Choice, Space
 from pren.preparation import PREPARATIONS, Matrix, Preparation, flat
 from pren.problem import ClassTable, Problem, Setting, candidates_of
-from pren.refinement import REFINEMENTS, ScoredPool
+from pren.refinement import REFINEMENTS, Refinement, ScoredPool
 from pren.scoring import best_candidate, calibrated
 from pren.vision.preprocessing import Preprocessing
 
@@ -36,14 +36,16 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
     """A zero-shot method with scikit-learn's conventions.
 
     A method declares its parameters and what it learns (see `pren.methods.params`), and writes `_fit` and `_scores`.
-    Where training has rounds that can be watched and resumed, it writes `fit_rounds` and `training_state` instead of
-    `_fit`. The constructor only stores its arguments; what is learned ends in an underscore.
+    Where training has rounds that can be watched and resumed, it writes `fit_rounds`, which calls `_fit_refinement`
+    after every round, and `training_state` instead of `_fit`. The constructor only stores its arguments; what is
+    learned ends in an underscore.
 
     Attributes:
         classes_: The class table it was fitted with; columns of the scores stand in its order.
         setting_: "zsl" or "gzsl".
         sample_shape_: The shape of one input.
         preparation_: What features go through first; None where images go to a backbone.
+        refinement_: What scores go through before γ.
         extractor_: What made the features it was fitted with; None if nobody knows, or for images.
         preprocessing_: What image files are brought to; None where inputs are arrays.
     """
@@ -56,7 +58,10 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         "raw", "How features are prepared, by name; images that go to a backbone stay as they are.", among=PREPARATIONS
     )
     refinement: str = param(
-        "none", "What the scores of the pool go through, by name; see `pren.refinement`.", among=REFINEMENTS
+        "none", "What scores go through, learned from the pool, by name; see `pren.refinement`.", among=REFINEMENTS
+    )
+    balance: float = param(
+        0.0, "How strongly a refinement holds the unseen classes of the pool to equal size, from 0 to 1.", ge=0, le=1
     )
     gamma: float = param(0.0, "γ: in GZSL, taken off the scores of seen classes.")
 
@@ -64,6 +69,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
     setting_: Setting
     sample_shape_: tuple[int, ...]
     preparation_: Preparation | None
+    refinement_: Refinement
     extractor_: dict[str, Any] | None = None
     preprocessing_: Preprocessing | None = None
 
@@ -100,6 +106,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
             raise PrenError(f"{self.name} fits in one go: there is nothing to resume.")
         self._begin(problem, fresh=True)
         self._fit(problem)
+        self._fit_refinement(problem)
         yield from ()
 
     def check_processes(self, processes: int) -> None:
@@ -116,16 +123,8 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         Returns:
             (N, L), larger is better, columns in the order of the class table.
         """
-        return calibrated(self._scores(self._ready(inputs)), self.classes_, self.setting_, self.gamma)
-
-    def pool_scores(self, pool: Inputs | Array) -> NDArray[np.float64]:
-        """Score every class for a whole pool, whose images may say something about each other; see `refinement`."""
-        wanted = self._ready(pool)
-        scores = self._scores(wanted)
-        if self.refinement != "none":  # which would not look at the features
-            candidates = self.classes_.among(candidates_of(self.setting_))
-            pool_as_seen = ScoredPool(scores, self._features(wanted), self.classes_, candidates)
-            scores = REFINEMENTS[self.refinement](pool_as_seen)
+        wanted = self._ready(inputs)
+        scores = self._refined(self._scores(wanted), wanted)
         return calibrated(scores, self.classes_, self.setting_, self.gamma)
 
     def predict(self, inputs: Inputs | Array, among: str | None = None) -> NDArray[np.int64]:
@@ -164,7 +163,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
 
     @abstractmethod
     def _scores(self, inputs: Inputs) -> NDArray[np.float64]:
-        """(N, L) scores, without γ."""
+        """(N, L) scores, without refinement and γ."""
 
     def _fit(self, problem: Problem) -> None:
         raise NotImplementedError
@@ -188,25 +187,61 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
             raise PrenError(f"{self.name} takes features, not images of {d} numbers: extract them first (--frozen).")
         return PREPARATIONS[self.features].fit(problem)
 
+    def _fit_refinement(self, problem: Problem, fabric: Fabric | None = None) -> None:
+        """Learn the refinement from the pool as the method scores it now."""
+        kind, candidates = REFINEMENTS[self.refinement], self._candidates()
+        if not kind.looks:
+            self.refinement_ = kind(candidates)
+            return
+        pool, train = self._preprocessed(problem.pool), self._preprocessed(problem.train)
+        among = np.flatnonzero(candidates[problem.labels])
+        self.refinement_ = kind.fit(
+            ScoredPool(
+                scores=self._scores_by(fabric, pool),
+                features=self._features(pool, fabric),
+                classes=self.classes_,
+                candidates=candidates,
+                labelled=self._features(train.select(among), fabric),
+                labels=problem.labels[among],
+                balance=self.balance,
+            )
+        )
+
+    def _refined(self, scores: Matrix, inputs: Inputs, fabric: Fabric | None = None) -> Matrix:
+        """Scores (N, L) of inputs after the refinement."""
+        if not self.refinement_.looks:
+            return scores
+        return self.refinement_.scores(scores, self._features(inputs, fabric))
+
+    def _scores_by(self, fabric: Fabric | None, inputs: Inputs) -> Matrix:
+        """What `_scores` gives, computed by all processes together if the method can."""
+        return self._scores(inputs)
+
+    def _candidates(self) -> NDArray[np.bool_]:
+        """(L,) the classes that an image can be taken for."""
+        return self.classes_.among(candidates_of(self.setting_))
+
     def _is_fitted(self) -> bool:
         return all(name in vars(self) for name in declared(type(self), Learned))
 
     def _check_fitted(self) -> None:
-        if not self._is_fitted():
+        if not self._is_fitted() or "refinement_" not in vars(self):
             raise PrenError(f"This {type(self).__name__} is not fitted yet: call fit(problem) first.")
 
     def _ready(self, inputs: Inputs | Array) -> Inputs:
         """Inputs as the method was fitted with."""
         self._check_fitted()
-        wanted = as_inputs(inputs)
-        if self.preprocessing_ is not None:
-            wanted = wanted.prepared(self.preprocessing_)
+        wanted = self._preprocessed(as_inputs(inputs))
         if wanted.sample_shape != self.sample_shape_:
             raise PrenError(f"The model takes inputs of shape {self.sample_shape_} each, not {wanted.sample_shape}.")
         return wanted
 
-    def _features(self, inputs: Inputs) -> Matrix:
-        """(N, d) prepared features of all inputs."""
+    def _preprocessed(self, inputs: Inputs) -> Inputs:
+        """Inputs, and image files brought to the size that the method was fitted with."""
+        return inputs if self.preprocessing_ is None else inputs.prepared(self.preprocessing_)
+
+    def _features(self, inputs: Inputs, fabric: Fabric | None = None) -> Matrix:
+        """(N, d) prepared features of all inputs; where a backbone makes them, all processes do so together."""
         return np.concatenate(list(self._chunks(inputs)))
 
     def _chunks(self, inputs: Inputs) -> Iterator[Matrix]:
@@ -230,11 +265,16 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
             "one": 1,
         }
 
+    def _width(self) -> int:
+        """How many features an image has as the method sees it."""
+        return self._sizes()["d"]
+
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """What was learned: tensors, and JSON-ready facts."""
         arrays = {name.removesuffix("_"): getattr(self, name) for name in declared(type(self), Learned)}
         if self.preparation_ is not None:
             arrays |= {f"preparation.{name}": array for name, array in self.preparation_.arrays.items()}
+        arrays |= {f"refinement.{name}": array for name, array in self.refinement_.arrays.items()}
         return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}, {}
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
@@ -253,12 +293,22 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
             setattr(self, name, tensor.numpy())
 
     def _restore_preparation(self, tensors: dict[str, Tensor]) -> Preparation:
-        prefix = "preparation."
-        own = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-        if any(tensor.dtype != torch.float64 for tensor in own.values()):
-            raise ValueError("the preparation of features is not in double precision")
-        arrays = {name: tensor.numpy() for name, tensor in own.items()}
+        arrays = _arrays_of("preparation", tensors)
         return PREPARATIONS[self.features].restore(arrays, int(np.prod(self.sample_shape_)))
+
+    def _restore_refinement(self, tensors: dict[str, Tensor]) -> None:
+        """After `_restore`: a backbone says how long its features are."""
+        arrays = _arrays_of("refinement", tensors)
+        self.refinement_ = REFINEMENTS[self.refinement].restore(arrays, self._candidates(), self._width())
+
+
+def _arrays_of(part: str, tensors: dict[str, Tensor]) -> dict[str, Matrix]:
+    """What `_state` calls "part.name", by its name."""
+    prefix = f"{part}."
+    own = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    if any(tensor.dtype != torch.float64 for tensor in own.values()):
+        raise ValueError(f"the {part} is not in double precision")
+    return {name: tensor.numpy() for name, tensor in own.items()}
 
 
 def _take_declarations(cls: type[Method]) -> None:

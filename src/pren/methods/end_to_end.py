@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
+from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from pren.engine.chunks import apply
@@ -37,6 +38,7 @@ class EndToEnd(NetworkMethod):
     backbone_lr: float | None = param(None, "The backbone's own learning rate; None for `lr`.", gt=0)
 
     backbone_: str | None
+    _features_made: int  # how many the backbone makes of an image
 
     def _fit_preparation(self, problem: Problem) -> Preparation | None:
         return super()._fit_preparation(problem) if len(self.sample_shape_) == 1 else None
@@ -63,7 +65,11 @@ class EndToEnd(NetworkMethod):
             find_backbone(self.backbone_).give_weights(network, self.weights)
         elif tensors is None and self.weights is not None:
             raise PrenError("Features take no weights: leave them out.")
+        self._features_made = width
         return network, width
+
+    def _width(self) -> int:
+        return self._features_made
 
     def _check_network(self) -> None:
         check_takes(self._backbone(), self.backbone_, self.sample_shape_)
@@ -78,10 +84,10 @@ class EndToEnd(NetworkMethod):
             groups.append({"params": trained, "lr": self.backbone_lr or self.lr})
         return groups
 
-    def _features(self, inputs: Inputs) -> Matrix:
+    def _features(self, inputs: Inputs, fabric: Fabric | None = None) -> Matrix:
         if self.preparation_ is not None:
             return super()._features(inputs)
-        fabric = single_process()
+        fabric = fabric or single_process()
         features: Matrix = apply(fabric, self._backbone().to(fabric.device), inputs).astype(np.float64)
         return features
 

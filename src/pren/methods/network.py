@@ -18,7 +18,7 @@ from pren.core.pseudo import PseudoLabels
 from pren.engine.adam import adam_tensors, read_adam
 from pren.engine.chunks import CHUNK_IMAGES, apply
 from pren.engine.division import AdamState
-from pren.engine.processes import share_weights, single_process
+from pren.engine.processes import share, share_weights, single_process
 from pren.engine.trainer import Trainer
 from pren.errors import PrenError
 from pren.inputs import ArrayInputs, Inputs
@@ -26,6 +26,7 @@ from pren.methods.base import Method
 from pren.methods.params import param
 from pren.preparation import Matrix
 from pren.problem import Problem
+from pren.refinement import REFINEMENTS
 from pren.scoring import calibrated
 
 
@@ -43,6 +44,7 @@ class NetworkMethod(Method):
     seed: int = param(0, "Where all chance comes from.", ge=0, le=2**63 - 1)
 
     network_: nn.Module
+    _pool: Inputs  # of the problem that is being fitted, before its preparation
     _round: Round
     _adam_state: AdamState
 
@@ -68,20 +70,27 @@ class NetworkMethod(Method):
         self._begin(problem, fresh=state is None)
         fabric = fabric or single_process()
         self.check_processes(fabric.world_size)
-        problem = self._as_taken(problem)
+        given, problem = problem, self._as_taken(problem)
+        self._pool = self._preprocessed(given.pool)
         if not self._is_fitted():  # with a state: the first of several processes alone has read the model
             self.network_ = self._build(None)
         network = self.network_.to(fabric.device)
         self._check_network()
         share_weights(fabric, network)
         last, adam = (None, {}) if state is None else self._read_training_state(state)
+        if state is not None:
+            self._share_refinement(fabric)
         by_name = np.argsort(self._order())
         for done in self._train(fabric, replace(problem, labels=by_name[problem.labels]), last, adam):
             self._round = done
+            self._fit_refinement(given, fabric)
             pseudo = done.pseudo
             if pseudo is not None:  # as rows of the class table
                 pseudo = PseudoLabels(pseudo.images, self._order()[pseudo.labels])
             yield replace(done, pseudo=pseudo)
+        if "refinement_" not in vars(self):  # there are no rounds at all
+            self._fit_refinement(given, fabric)
+        del self._pool
 
     def training_state(self) -> dict[str, Tensor]:
         """Adam's state and the last round; the weights are the model's."""
@@ -96,6 +105,8 @@ class NetworkMethod(Method):
     def module(self) -> nn.Module:
         """The fitted model as one module: inputs as the network takes them -> (N, L) what `scores` gives."""
         self._check_fitted()
+        if self.refinement_.looks:
+            raise PrenError(f"A module cannot refine: fit with refinement=none, not {self.refinement}.")
         gamma = -calibrated(np.zeros((1, len(self.classes_))), self.classes_, self.setting_, self.gamma)[0]
         return ScoringModule(self.network_.eval(), np.argsort(self._order()), gamma)
 
@@ -135,10 +146,28 @@ class NetworkMethod(Method):
     def _check_network(self) -> None:
         """Refuse inputs that the network cannot take, before anything is trained."""
 
-    def _scores(self, inputs: Inputs) -> NDArray[np.float64]:
-        fabric = single_process()
+    def _scores(self, inputs: Inputs) -> Matrix:
+        return self._scores_by(None, inputs)
+
+    def _scores_by(self, fabric: Fabric | None, inputs: Inputs) -> Matrix:
+        fabric = fabric or single_process()
         by_name = apply(fabric, self.network_.to(fabric.device), self._as_input(inputs), self._at_once())
-        return by_name[:, np.argsort(self._order())]
+        scores: Matrix = by_name[:, np.argsort(self._order())]
+        return scores
+
+    def _fit_refinement(self, problem: Problem, fabric: Fabric | None = None) -> None:
+        super()._fit_refinement(problem, fabric)
+        if fabric is not None:
+            self._share_refinement(fabric)
+
+    def _share_refinement(self, fabric: Fabric) -> None:
+        """Give every process the refinement of the first one."""
+        kind = REFINEMENTS[self.refinement]
+        if fabric.world_size == 1 or not kind.learns:
+            return
+        mine = self.refinement_.arrays if "refinement_" in vars(self) else {}
+        first = share(fabric, {name: torch.from_numpy(array) for name, array in mine.items()})
+        self.refinement_ = kind(self._candidates(), **{name: tensor.numpy() for name, tensor in first.items()})
 
     def _at_once(self) -> int:
         """At most how many images the network scores at once."""

@@ -32,7 +32,9 @@ from pren.errors import PrenError
 from pren.methods.end_to_end import EndToEnd
 from pren.methods.params import Positive, param
 from pren.methods.space import Choice, Real, Whole
+from pren.preparation import Matrix
 from pren.problem import Problem
+from pren.refinement import REFINEMENTS
 from pren.seeds import stream
 from pren.selection import SELECTIONS
 from pren.vision.augmentation import Augmentation, augment
@@ -118,6 +120,7 @@ class PrEN(EndToEnd):
             # the rounds it would teach that seen images are unseen (docs/results/comparison.md). The literal rule
             # compares inner products with votes: without γ no unseen class would get a pseudo-label.
             gamma=self.gamma if self.gzsl_rule == "literal" else 0.0,
+            refined=partial(self._refined_pool, fabric) if REFINEMENTS[self.refinement].looks else None,
             augment=self._augment(),
             seed=self.seed,
         )
@@ -132,6 +135,10 @@ class PrEN(EndToEnd):
         for done in progressive_training(learner, SELECTIONS[self.selection], plan, last):
             self._adam_state = learner.adam_state()
             yield done
+
+    def _refined_pool(self, fabric: Fabric) -> Matrix:
+        """(N, L) of the pool by the model of the last finished round, without γ; classes as the network has them."""
+        return self._refined(self._scores_by(fabric, self._pool), self._pool, fabric)[:, self._order()]
 
     def _augment(self) -> Any:
         if self.augmentation == "none":

@@ -125,6 +125,7 @@ def load_model(folder: str | Path) -> Method:
         method.extractor_ = facts.extractor
         learned = {key.removeprefix("model."): value for key, value in tensors.items()}
         method._restore(learned, facts.learned)
+        method._restore_refinement(learned)
         if unknown := learned.keys() - method._state()[0].keys():
             raise ValueError(f"it holds tensors that have no place in it: {', '.join(sorted(unknown))}")
     except (PrenError, ValueError, LookupError, ArithmeticError, MemoryError) as error:

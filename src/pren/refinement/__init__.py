@@ -1,12 +1,13 @@
-"""What the scores of a pool go through after a method and before γ: by name, for every method.
+"""What scores go through after a method and before γ: by name, for every method, learned within `fit` from the pool.
 
-A new refinement is one function in one file of this room (or of a package of your own)::
+It is saved with the model and applies to any image, one at a time or many. A new refinement is one class in one file of
+this room (or of a package of your own)::
 
     @register_refinement("mine")
-    def mine(pool: ScoredPool) -> Scores: ...
+    class Mine(Refinement): ...
 """
 
-from pren.refinement.base import REFINEMENTS, Refinement, ScoredPool, Scores, register_refinement
-from pren.refinement.soft_kmeans import soft_kmeans
+from pren.refinement.base import REFINEMENTS, Refinement, ScoredPool, Scores, Unrefined, register_refinement
+from pren.refinement.soft_kmeans import SoftKMeans
 
-__all__ = ["REFINEMENTS", "Refinement", "ScoredPool", "Scores", "register_refinement", "soft_kmeans"]
+__all__ = ["REFINEMENTS", "Refinement", "ScoredPool", "Scores", "SoftKMeans", "Unrefined", "register_refinement"]

@@ -2,41 +2,160 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from pren.problem import ClassTable
 from pren.registry import Registry
 
 Scores = NDArray[np.float64]
+Classes = NDArray[np.bool_]
+Sides = Mapping[str, tuple[str, ...]]  # of arrays by name, what their sides are
+Self = TypeVar("Self", bound="Refinement")
+
+DECIDED = 3.0  # how much the method's scores, of variance 1 for each image, are believed at the start
+BLOCK_NUMBERS = 2**23  # at most how many numbers (images x classes) are worked on at once
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredPool:
-    """All that a refinement may look at; no label of a pool image is in it.
+    """All that a refinement may learn from; no label of a pool image is in it.
 
     Attributes:
         scores: (N, L) as the method gives them, larger is better.
         features: (N, d) the pool as the method sees it.
         classes: The L classes.
         candidates: (L,) those that an image can be taken for.
+        labelled: (n, d) the labelled images of candidate classes as the method sees them: in ZSL there are none.
+        labels: (n,) their classes.
+        balance: How strongly unseen classes are held to equal size, from 0 to 1.
     """
 
     scores: Scores
-    features: NDArray[np.float64]
+    features: Scores
     classes: ClassTable
-    candidates: NDArray[np.bool_]
+    candidates: Classes
+    labelled: Scores
+    labels: NDArray[np.int64]
+    balance: float = 0.0
+
+    def balanced(self) -> Classes:
+        """(C,) which of the candidates are held to equal size: nobody knows how many images the unseen ones have."""
+        return self.classes.unseen[self.candidates]
+
+    def places(self) -> NDArray[np.int64]:
+        """(n,) where the classes of the labelled images stand among the candidates."""
+        return np.cumsum(self.candidates)[self.labels] - 1
 
 
-Refinement = Callable[[ScoredPool], Scores]
-REFINEMENTS: Registry[Refinement] = Registry("refinement")
+class Refinement(ABC):
+    """A map of scores, learned from a scored pool, that any image goes through by itself.
+
+    Args:
+        candidates: (L,) the C classes that an image can be taken for.
+        **arrays: What was learned, by the names in `learns`.
+    """
+
+    # The arrays it learns, and how long their sides are: "C" candidates, "L" classes, "d" features, "one"; any other
+    # letter is a length of its own.
+    learns: ClassVar[Sides] = {}
+    looks: ClassVar[bool] = True  # whether it looks at anything at all: if not, nothing is computed for it
+
+    def __init__(self, candidates: Classes, **arrays: Scores) -> None:
+        self.candidates = candidates
+        self.arrays = arrays
+
+    @classmethod
+    @abstractmethod
+    def fit(cls: type[Self], pool: ScoredPool) -> Self:
+        """Learn from a pool."""
+
+    @abstractmethod
+    def scores(self, scores: Scores, features: Scores) -> Scores:
+        """Scores (n, L) of a method and features (n, d) -> (n, L)."""
+
+    @classmethod
+    def restore(cls: type[Self], arrays: dict[str, Scores], candidates: Classes, d: int) -> Self:
+        """The inverse of reading `arrays`.
+
+        Raises:
+            ValueError: If they are not those of such candidates and features of length d.
+        """
+        if arrays.keys() != cls.learns.keys():
+            raise ValueError(f"the refinement holds {sorted(arrays)}, not {sorted(cls.learns)}")
+        sizes = {"C": int(candidates.sum()), "L": len(candidates), "d": d, "one": 1}
+        for name, sides in cls.learns.items():
+            shape = arrays[name].shape
+            if len(shape) != len(sides) or any(
+                sizes.setdefault(side, length) != length for side, length in zip(sides, shape, strict=True)
+            ):
+                raise ValueError(f"{name} of the refinement cannot be of shape {shape}")
+        return cls(candidates, **arrays)
+
+    def _widened(self, refined: Scores, scores: Scores) -> Scores:
+        """Refined scores (n, C) of the candidates as (n, L).
+
+        Classes that are no candidates come after all candidates, in the order that the method's scores give them.
+        """
+        wide = np.empty_like(scores)
+        wide[:, self.candidates] = refined
+        if not self.candidates.all():
+            others = scores[:, ~self.candidates]
+            behind = refined.min(axis=1, keepdims=True) - 1.0
+            wide[:, ~self.candidates] = behind + others - others.max(axis=1, keepdims=True)
+        return wide
+
+
+REFINEMENTS: Registry[type[Refinement]] = Registry("refinement")
 register_refinement = REFINEMENTS.register
 
 
 @register_refinement("none")
-def leave(pool: ScoredPool) -> Scores:
-    """Leave the scores as they are."""
-    return pool.scores
+class Unrefined(Refinement):
+    """Scores as they are."""
+
+    looks = False
+
+    @classmethod
+    def fit(cls, pool: ScoredPool) -> Unrefined:
+        """There is nothing to learn."""
+        return cls(pool.candidates)
+
+    def scores(self, scores: Scores, features: Scores) -> Scores:
+        """The same (n, L)."""
+        return scores
+
+
+def blocks(images: int, classes: int) -> Iterator[slice]:
+    """All images, so many at a time that (images, classes) arrays of them stay small."""
+    size = max(1, BLOCK_NUMBERS // max(classes, 1))
+    for start in range(0, images, size):
+        yield slice(start, min(start + size, images))
+
+
+def shares(scores: Scores, candidates: Classes) -> Scores:
+    """How much an image is of each candidate by the method's scores (n, L): (n, C), rows of sum 1.
+
+    Scores have no unit: an image's are brought to mean 0 and variance 1 first.
+    """
+    columns = np.flatnonzero(candidates)
+    result = np.empty((len(scores), len(columns)))
+    for block in blocks(*result.shape):
+        centred = scores[block][:, columns]
+        centred -= centred.mean(axis=1, keepdims=True)
+        spread = centred.std(axis=1, keepdims=True)
+        scaled = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
+        result[block] = softmax(DECIDED * scaled, axis=1)
+    return result
+
+
+def squared_distances(x: Scores, centres: Scores) -> Scores:
+    """‖x_i - c_j‖² (n, k) of x (n, d) and centres (k, d)."""
+    squares: Scores = (x**2).sum(axis=1)[:, None] - 2 * x @ centres.T + (centres**2).sum(axis=1)
+    return np.maximum(squares, 0.0, out=squares)  # of rounding

@@ -1,51 +1,91 @@
-"""Soft k-means: images of the pool that look alike get the same label.
+"""Soft k-means: images that look alike get the same label.
 
 A method's scores say where each class lies among the images of the pool; from there the pool speaks for itself. It is a
-mixture of Gaussians of one variance and equal weights, fitted by EM: nothing is assumed about how many images a class
-has, and there is nothing to choose.
+mixture of Gaussians of one variance, fitted by EM. With balance=0 the classes have equal weights and nothing is assumed
+about how many images they have; with more, weights draw the classes towards equal size.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from scipy.special import softmax
 
-from pren.refinement.base import ScoredPool, Scores, register_refinement
+from pren.refinement.base import (
+    Classes,
+    Refinement,
+    ScoredPool,
+    Scores,
+    Sides,
+    blocks,
+    register_refinement,
+    shares,
+    squared_distances,
+)
+from pren.refinement.sinkhorn import potentials, with_share_kept
 
-DECIDED = 3.0  # how much the method's scores, of variance 1 for each image, are believed at the start
 STEPS = 15
 
 
 @register_refinement("soft-kmeans")
-def soft_kmeans(pool: ScoredPool) -> Scores:
-    """Scores (N, L): -‖x - μ_c‖² / 2σ², less than any candidate's for classes that are no candidates."""
-    X, columns = pool.features, np.flatnonzero(pool.candidates)
-    q = softmax(DECIDED * _of_variance_1(pool.scores[:, columns]), axis=1)
-    for _ in range(STEPS):
-        densities = log_densities(X, q)
-        q = softmax(densities, axis=1)
-    refined = np.empty_like(pool.scores)
-    refined[:] = densities.min(axis=1, keepdims=True) - 1.0
-    refined[:, columns] = densities
-    return refined
+class SoftKMeans(Refinement):
+    """Scores -‖x - μ_c‖² / 2σ² + b_c, less than any candidate's for classes that are no candidates.
 
-
-def log_densities(X: Scores, q: Scores) -> Scores:
-    """One step: means and the variance from shares q (N, C) of images X (N, d), and -‖x - μ_c‖² / 2σ² (N, C) from them.
-
-    σ² is the mean over images, classes by their shares, and features of the squared distance.
+    In GZSL the labelled images hold the centres of the seen classes: each counts as an image that is wholly of its
+    class.
     """
-    means = q.T @ X / np.maximum(q.sum(axis=0), np.finfo(np.float64).tiny)[:, None]
-    squares = (X**2).sum(axis=1)[:, None] - 2 * X @ means.T + (means**2).sum(axis=1)
-    squares = np.maximum(squares, 0.0)  # of rounding
-    variance = float((q * squares).sum()) / X.size
-    densities: Scores = -0.5 * squares / (variance or 1.0)  # all images may be the same
-    return densities
+
+    learns: ClassVar[Sides] = {"means": ("C", "d"), "variance": ("one",), "offsets": ("C",)}
+
+    @classmethod
+    def fit(cls, pool: ScoredPool) -> SoftKMeans:
+        """EM from the method's scores; memory for two arrays (N, C)."""
+        q = shares(pool.scores, pool.candidates)
+        densities, even = np.empty_like(q), np.zeros(q.shape[1])
+        for _ in range(STEPS):
+            means, variance = maximise(pool, q, densities)
+            offsets = np.zeros_like(even)
+            if pool.balance > 0:
+                even = potentials(densities, pool.balanced(), even)
+                offsets = with_share_kept(densities, pool.balanced(), pool.balance * even)
+            for block in blocks(*q.shape):
+                q[block] = softmax(densities[block] + offsets, axis=1)
+        return cls(pool.candidates, means=means, variance=np.array([variance]), offsets=offsets)
+
+    def scores(self, scores: Scores, features: Scores) -> Scores:
+        """(n, L)."""
+        refined = np.empty((len(scores), len(self.arrays["means"])))
+        for block in blocks(*refined.shape):
+            squares = squared_distances(features[block], self.arrays["means"])
+            refined[block] = -0.5 * squares / self.arrays["variance"] + self.arrays["offsets"]
+        return self._widened(refined, scores)
+
+    @classmethod
+    def restore(cls, arrays: dict[str, Scores], candidates: Classes, d: int) -> SoftKMeans:
+        """See `Refinement.restore`."""
+        restored = super().restore(arrays, candidates, d)
+        if not (arrays["variance"] > 0).all():
+            raise ValueError("the variance of the refinement must be positive")
+        return restored
 
 
-def _of_variance_1(scores: Scores) -> Scores:
-    """Scores have no unit: an image's (n, C) are brought to mean 0 and variance 1."""
-    centred = scores - scores.mean(axis=1, keepdims=True)
-    spread = centred.std(axis=1, keepdims=True)
-    scaled: Scores = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
-    return scaled
+def maximise(pool: ScoredPool, q: Scores, densities: Scores) -> tuple[Scores, float]:
+    """Means (C, d) and the variance from shares q (N, C) of the pool's images and from labelled ones.
+
+    σ² is the mean over images, classes by their shares, and features of the squared distance. -‖x - μ_c‖² / 2σ² goes to
+    `densities` (N, C).
+    """
+    X, places = pool.features, pool.places()
+    sums, counts = q.T @ X, q.sum(axis=0)
+    np.add.at(sums, places, pool.labelled)
+    counts += np.bincount(places, minlength=len(counts))
+    means = sums / np.maximum(counts, np.finfo(np.float64).tiny)[:, None]
+    total = float(((pool.labelled - means[places]) ** 2).sum())
+    for block in blocks(*q.shape):
+        densities[block] = squared_distances(X[block], means)
+        total += float((q[block] * densities[block]).sum())
+    variance = total / (X.size + pool.labelled.size) or 1.0  # all images may be the same
+    densities *= -0.5
+    densities /= variance
+    return means, variance

@@ -180,7 +180,7 @@ def _scores(method: Method, problem: Problem) -> NDArray[np.float64]:
     place = {name: column for column, name in enumerate(method.classes_.names)}
     if place.keys() != set(problem.classes.names):
         raise PrenError("The model knows other classes than the data has: it is the model of another run.")
-    return method.pool_scores(problem.pool)[:, [place[name] for name in problem.classes.names]]
+    return method.scores(problem.pool)[:, [place[name] for name in problem.classes.names]]
 
 
 def _reopen(out: str | Path, config: RunConfig, hashes: dict[str, str], command: str) -> RunFolder:
