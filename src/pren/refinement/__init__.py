@@ -8,6 +8,16 @@ this room (or of a package of your own)::
 """
 
 from pren.refinement.base import REFINEMENTS, Refinement, ScoredPool, Scores, Unrefined, register_refinement
+from pren.refinement.label_propagation import LabelPropagation
 from pren.refinement.soft_kmeans import SoftKMeans
 
-__all__ = ["REFINEMENTS", "Refinement", "ScoredPool", "Scores", "SoftKMeans", "Unrefined", "register_refinement"]
+__all__ = [
+    "REFINEMENTS",
+    "LabelPropagation",
+    "Refinement",
+    "ScoredPool",
+    "Scores",
+    "SoftKMeans",
+    "Unrefined",
+    "register_refinement",
+]

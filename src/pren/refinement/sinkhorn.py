@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logsumexp
 
 from pren.refinement.base import Classes, Scores, blocks
 
@@ -12,41 +11,43 @@ ITERATIONS = 5  # with a warm start
 
 def log_masses(densities: Scores, offsets: Scores) -> Scores:
     """log Σ_i softmax(densities_i + offsets) (C,), of densities (N, C) and offsets (C,)."""
-    total: Scores = np.full(len(offsets), -np.inf)
+    total = np.zeros(len(offsets))
     for block in blocks(*densities.shape):
         raised = densities[block] + offsets
-        raised -= logsumexp(raised, axis=1, keepdims=True)
-        total = np.logaddexp(total, logsumexp(raised, axis=0))
-    return total
+        raised -= raised.max(axis=1, keepdims=True)
+        np.exp(raised, out=raised)
+        total += (1 / raised.sum(axis=1)) @ raised
+    # Of a class that gets nothing at all, so much that it comes nearer in every iteration.
+    masses: Scores = np.log(np.maximum(total, np.finfo(np.float64).tiny))
+    return masses
 
 
-def potentials(densities: Scores, balanced: Classes, start: Scores) -> Scores:
-    """Offsets (C,) with which the balanced classes (C,) get equal shares; those of the others are 0.
+def even_offsets(densities: Scores, balanced: Classes, balance: float, start: Scores) -> tuple[Scores, Scores]:
+    """Offsets (C,) that draw the balanced classes towards equal shares; those of the others are 0.
 
-    Together the balanced classes keep what they have without offsets.
+    They are `balance` times the potentials, the offsets that would make shares equal, and then moved alike, so that
+    together the balanced classes keep the share that they have without offsets.
 
     Args:
         densities: (N, C).
         balanced: (C,) which classes.
-        start: (C,) where to start from: the potentials of similar densities.
+        balance: From 0 to 1.
+        start: (C,) potentials of similar densities.
+
+    Returns:
+        The offsets, and the potentials.
     """
-    wanted = _log_group(densities, np.zeros(len(balanced)), balanced) - np.log(balanced.sum())
-    offsets = start.copy()
+    whole = balanced.all()
+    share = np.log(len(densities)) if whole else _log_share(densities, np.zeros(len(balanced)), balanced)
+    potentials = start.copy()
     for _ in range(ITERATIONS):
-        offsets[balanced] += wanted - log_masses(densities, offsets)[balanced]
-    return offsets
+        potentials[balanced] += share - np.log(balanced.sum()) - log_masses(densities, potentials)[balanced]
+    offsets = balance * potentials
+    for _ in range(0 if whole else ITERATIONS):
+        offsets[balanced] += share - _log_share(densities, offsets, balanced)
+    return offsets, potentials
 
 
-def with_share_kept(densities: Scores, balanced: Classes, offsets: Scores) -> Scores:
-    """Offsets (C,) moved alike for all balanced classes, so that together they keep what they have without offsets."""
-    if balanced.all():
-        return offsets
-    wanted = _log_group(densities, np.zeros(len(balanced)), balanced)
-    moved = offsets.copy()
-    for _ in range(ITERATIONS):
-        moved[balanced] += wanted - _log_group(densities, moved, balanced)
-    return moved
-
-
-def _log_group(densities: Scores, offsets: Scores, group: Classes) -> float:
-    return float(logsumexp(log_masses(densities, offsets)[group]))
+def _log_share(densities: Scores, offsets: Scores, group: Classes) -> float:
+    """log of what a group of classes (C,) gets."""
+    return float(np.logaddexp.reduce(log_masses(densities, offsets)[group]))

@@ -23,7 +23,7 @@ from pren.refinement.base import (
     shares,
     squared_distances,
 )
-from pren.refinement.sinkhorn import potentials, with_share_kept
+from pren.refinement.sinkhorn import even_offsets
 
 STEPS = 15
 
@@ -47,8 +47,7 @@ class SoftKMeans(Refinement):
             means, variance = maximise(pool, q, densities)
             offsets = np.zeros_like(even)
             if pool.balance > 0:
-                even = potentials(densities, pool.balanced(), even)
-                offsets = with_share_kept(densities, pool.balanced(), pool.balance * even)
+                offsets, even = even_offsets(densities, pool.balanced(), pool.balance, even)
             for block in blocks(*q.shape):
                 q[block] = softmax(densities[block] + offsets, axis=1)
         return cls(pool.candidates, means=means, variance=np.array([variance]), offsets=offsets)
