@@ -47,9 +47,9 @@ class Rule:
     def __init__(self):
         self.given = []
 
-    def __call__(self, scores, candidates, per_class, last):
-        self.given.append((scores, candidates, per_class, last))
-        return top_per_class(scores, candidates, per_class, last)
+    def __call__(self, scores, candidates, per_class, last, progress):
+        self.given.append((scores, candidates, per_class, last, progress))
+        return top_per_class(scores, candidates, per_class, last, progress)
 
 
 def run(learner, plan, last=None, select=top_per_class):
@@ -81,7 +81,8 @@ def test_the_algorithm_step_by_step(plan):
         loss = same.train(pseudo, number)
         done = next(rounds)
         assert learner.diary == same.diary
-        given_scores, given_candidates, per_class, last = rule.given[-1]
+        given_scores, given_candidates, per_class, last, progress = rule.given[-1]
+        assert progress == number / plan.rounds
         assert np.array_equal(given_scores, scores)
         assert np.array_equal(given_candidates, candidates)
         assert per_class == plan.per_class
@@ -137,7 +138,7 @@ def test_going_on_after_any_round_is_as_if_nothing_had_happened(plan):
         assert [(r.number, r.of, r.figures, pairs(r.pseudo)) for r in rest] == [
             (r.number, r.of, r.figures, pairs(r.pseudo)) for r in whole[stop + 1 :]
         ]
-        assert [pairs(given[-1]) for given in again.given] == [pairs(given[-1]) for given in rule.given[stop:]]
+        assert [pairs(given[3]) for given in again.given] == [pairs(given[3]) for given in rule.given[stop:]]
 
 
 def test_more_rounds_go_on_where_fewer_ended():
@@ -152,14 +153,14 @@ def test_a_last_round_without_pseudo_labels_counts_as_one_with_none():
     rule = Rule()
     rest = run(Toy(), ZSL, Round(2, 3, {}, pseudo=None), rule)
     assert [done.number for done in rest] == [3]
-    assert len(rule.given[0][-1]) == 0
+    assert len(rule.given[0][3]) == 0
     assert rest[0].figures["changed"] == rest[0].figures["pseudo_labels"]
 
 
 def test_a_rule_may_build_on_the_last_set():
     """A rule that only ever adds: impossible if it were not told what there was."""
 
-    def keep(scores, candidates, per_class, last):
+    def keep(scores, candidates, per_class, last, progress):
         fresh = top_per_class(scores, candidates, 1, last)
         new = ~np.isin(fresh.images, last.images)
         return PseudoLabels(

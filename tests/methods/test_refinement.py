@@ -154,7 +154,7 @@ def test_pren_chooses_images_by_refined_scores(setting, shape, small, make_probl
     """Those of the model that the round before left, without γ, in every round."""
     seen = []
 
-    def spy(scores, candidates, per_class, last):
+    def spy(scores, candidates, per_class, last, progress):
         seen.append(scores)
         return top_per_class(scores, candidates, per_class, last)
 

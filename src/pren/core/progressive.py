@@ -93,7 +93,7 @@ def progressive_training(
     before = last.pseudo or PseudoLabels.none()
     for number in range(last.number + 1, plan.rounds + 1):
         candidates = plan.candidates(number)
-        pseudo = select(learner.score(candidates), candidates, plan.per_class, before)
+        pseudo = select(learner.score(candidates), candidates, plan.per_class, before, number / plan.rounds)
         yield _round(number, plan, learner.train(pseudo, number), pseudo, before)
         before = pseudo
 

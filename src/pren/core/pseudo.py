@@ -1,7 +1,7 @@
 """Which images of the pool get a pseudo-label.
 
-A rule is a function ``(scores, candidates, per_class, last) -> PseudoLabels``. This is the paper's; `pren.selection`
-knows rules by name.
+A rule is a function ``(scores, candidates, per_class, last, progress) -> PseudoLabels``. This is the paper's;
+`pren.selection` knows rules by name.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PseudoLabels:
         return sum(pair not in old for pair in zip(self.images.tolist(), self.labels.tolist(), strict=True))
 
 
-SelectionRule = Callable[[Scores, Classes, int, PseudoLabels], PseudoLabels]
+SelectionRule = Callable[[Scores, Classes, int, PseudoLabels, float], PseudoLabels]
 
 
 def per_class(images_per_class: float, rho: float, n_max: int) -> int:
@@ -58,7 +58,9 @@ def best_candidate(scores: Scores, candidates: Classes) -> NDArray[np.int64]:
     return best
 
 
-def top_per_class(scores: Scores, candidates: Classes, per_class: int, last: PseudoLabels) -> PseudoLabels:
+def top_per_class(
+    scores: Scores, candidates: Classes, per_class: int, last: PseudoLabels, progress: float = 1.0
+) -> PseudoLabels:
     """Keep the best images of every candidate class *among those predicted as that class*, afresh in every round.
 
     The result does not depend on the order of the pool (but for images with equal scores).
@@ -68,6 +70,7 @@ def top_per_class(scores: Scores, candidates: Classes, per_class: int, last: Pse
         candidates: (L,) the classes that may be predicted.
         per_class: At most how many images per class.
         last: The pseudo-labels of the round before, which do not count here.
+        progress: The number of the round by the number of the last one; does not count here either.
     """
     predicted = best_candidate(scores, candidates)
     score = scores[np.arange(len(scores)), predicted]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 import torch
 from lightning_fabric import Fabric
 from pydantic import BeforeValidator
@@ -22,7 +24,7 @@ from pren.core.projection import (
     project,
     resolve_dim,
 )
-from pren.core.pseudo import per_class
+from pren.core.pseudo import PseudoLabels, per_class
 from pren.core.voting import GzslRule, Network
 from pren.engine.chunks import images_for_heads
 from pren.engine.division import AdamState
@@ -39,6 +41,8 @@ from pren.seeds import stream
 from pren.selection import SELECTIONS
 from pren.vision.augmentation import Augmentation, augment
 from pren.vision.precision import Precision
+
+log = logging.getLogger(__name__)
 
 
 def _null_is_a_name(value: Any) -> Any:
@@ -134,7 +138,16 @@ class PrEN(EndToEnd):
         )
         for done in progressive_training(learner, SELECTIONS[self.selection], plan, last):
             self._adam_state = learner.adam_state()
+            if done.number and fabric.is_global_zero:
+                self._name_classes_without_images(done, plan)
             yield done
+
+    def _name_classes_without_images(self, done: Round, plan: Plan) -> None:
+        labels = (done.pseudo or PseudoLabels.none()).labels
+        without = np.setdiff1d(np.flatnonzero(plan.candidates(done.number)), labels)
+        if len(without):
+            names = [self.classes_.names[row] for row in self._order()[without]]
+            log.info("Round %d: no image of the pool is taken for %s.", done.number, ", ".join(map(repr, names)))
 
     def _refined_pool(self, fabric: Fabric) -> Matrix:
         """(N, L) of the pool by the model of the last finished round, without γ; classes as the network has them."""
