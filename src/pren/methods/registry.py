@@ -17,6 +17,7 @@ from pren.methods.gfzsl import GFZSL
 from pren.methods.latem import LatEm
 from pren.methods.params import validate
 from pren.methods.pren import PrEN
+from pren.methods.pren_pool import PrENPool
 from pren.methods.qfsl import QFSL
 from pren.methods.revise import ReViSE
 from pren.methods.ridge import RidgeS2V
@@ -46,8 +47,12 @@ class MethodEntry:
     preset: Mapping[str, Any] = field(default_factory=dict)
 
 
+DEFAULT = "pren-pool"  # what `pren fit` takes when nobody names a method
 METHODS: Registry[MethodEntry] = Registry("method")
 for _entry in (
+    MethodEntry(
+        "pren-pool", "PrEN-Pool", "classes placed by signatures, then by the pool; the default (transductive)", PrENPool
+    ),
     MethodEntry("pren", "PrEN", "K heads with projected signatures vote and teach each other (transductive)", PrEN),
     MethodEntry(
         "pren-no-projection",

@@ -1,0 +1,74 @@
+"""From signatures to where a class lies: Gaussian-process regression whose every number comes from the seen classes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+
+from pren.preparation import Matrix
+from pren.refinement.base import squared_distances
+
+NOISES = np.logspace(-2, 2, 17)  # what is tried for ν; the kernel of a class with itself is about 3
+
+
+class Guess(NamedTuple):
+    """Where u classes lie, as far as their signatures tell.
+
+    Attributes:
+        means: (u, d).
+        covariance: (u, u) of each feature of the means; it has an inverse.
+    """
+
+    means: Matrix
+    covariance: Matrix
+
+
+def guess_means(known: Matrix, values: Matrix, wanted: Matrix) -> Guess:
+    """Guess the means of classes from those of others.
+
+    A mean is a function of the signature, with covariance s k(a, b), plus a part that no signature tells, with variance
+    s ν. ν is chosen by leaving one class out, and s is what makes the errors then as large as they were expected.
+
+    Args:
+        known: (n, m) signatures of classes with known means.
+        values: (n, d) these means.
+        wanted: (u, m) signatures of the others.
+    """
+    known, wanted = scaled(known, wanted)
+    width = kernel_width(known)
+    eigenvalues, Q = eigh(kernel(known, known, width))
+    rotated = Q.T @ values
+    best = np.inf
+    for ν in NOISES:
+        inverse = 1 / (np.maximum(eigenvalues, 0) + ν)
+        G_diagonal = Q**2 @ inverse  # of G = (K + ν I)^-1
+        weights = Q @ (inverse[:, None] * rotated)  # G values
+        errors = weights / G_diagonal[:, None]  # each class from all others
+        if (error := float((errors**2).sum())) < best:
+            best, chosen = error, (ν, inverse, weights, float((weights * errors).mean()))
+    ν, inverse, weights, s = chosen
+    across = kernel(wanted, known, width)
+    explained = across @ (Q * np.sqrt(inverse))
+    covariance = kernel(wanted, wanted, width) - explained @ explained.T + ν * np.eye(len(wanted))
+    return Guess(across @ weights, (s or 1.0) * covariance)  # all means may be zero
+
+
+def scaled(known: Matrix, wanted: Matrix) -> tuple[Matrix, Matrix]:
+    """Signatures less the mean of the known ones, which get a root mean square length of 1."""
+    centre = known.mean(axis=0)
+    length = float(np.sqrt(((known - centre) ** 2).sum(axis=1).mean())) or 1.0
+    return (known - centre) / length, (wanted - centre) / length
+
+
+def kernel_width(signatures: Matrix) -> float:
+    """h, the median squared distance of two classes (n, m)."""
+    apart = squared_distances(signatures, signatures)[np.triu_indices(len(signatures), 1)]
+    return float(np.median(apart)) or 1.0 if len(apart) else 1.0
+
+
+def kernel(a: Matrix, b: Matrix, width: float) -> Matrix:
+    """k(a, b) = 1 + a·b + exp(-‖a - b‖² / h): what all classes share, what is linear, and what is local."""
+    similarity: Matrix = 1 + a @ b.T + np.exp(-squared_distances(a, b) / width)
+    return similarity
