@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 Setting = Literal["zsl", "gzsl"]
 Among = Literal["unseen", "seen", "all"]
+T = TypeVar("T")
 UNKNOWN = -1  # the label of a pool image whose class nobody knows
 
 
@@ -151,6 +152,7 @@ class Problem:
     backbone: str | None = None
     extractor: dict[str, Any] | None = None
     source: dict[str, Any] = field(default_factory=dict)
+    _learned: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.setting not in ("zsl", "gzsl"):
@@ -162,6 +164,13 @@ class Problem:
             raise PrenError("The pool is empty: there is no unlabelled image to recognise.")
         if self.labels.shape != (len(self.train),):
             raise PrenError(f"There are {len(self.train)} training inputs but labels have shape {self.labels.shape}.")
+
+    def once(self, what: str, learn: Callable[[], T]) -> T:
+        """What `learn` has returned the first time it was asked for: fits of one problem share their preparation."""
+        if what not in self._learned:
+            self._learned[what] = learn()
+        learned: T = self._learned[what]
+        return learned
 
     def __repr__(self) -> str:
         inputs = f"{type(self.train).__name__} of shape {self.train.sample_shape}"

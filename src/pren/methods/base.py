@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -28,7 +29,7 @@ from pren.scoring import best_candidate, calibrated
 from pren.vision.preprocessing import Preprocessing
 
 MOST_FEATURES = 20_000  # systems of d x d would not fit beyond
-SCALINGS = Choice(("raw", "l2", "standard", "minmax"))
+SCALINGS = Choice(("raw", "l2", "standard", "minmax", "whitened"))
 Self = TypeVar("Self", bound="Method")
 
 
@@ -55,13 +56,23 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
     space: ClassVar[Space]  # what is worth tuning on validation classes
 
     features: str = param(
-        "raw", "How features are prepared, by name; images that go to a backbone stay as they are.", among=PREPARATIONS
+        "raw",
+        "How features are prepared, by name; images that go to a backbone stay as they are.",
+        among=PREPARATIONS,
+        search=SCALINGS,
     )
     refinement: str = param(
-        "none", "What scores go through, learned from the pool, by name; see `pren.refinement`.", among=REFINEMENTS
+        "none",
+        "What scores go through, learned from the pool, by name; see `pren.refinement`.",
+        among=REFINEMENTS,
+        search=Choice(("none", "soft-kmeans", "label-propagation")),
     )
     balance: float = param(
-        0.0, "How strongly a refinement holds the unseen classes of the pool to equal size, from 0 to 1.", ge=0, le=1
+        0.0,
+        "How strongly a refinement holds the unseen classes of the pool to equal size, from 0 to 1.",
+        ge=0,
+        le=1,
+        search=Choice((0.0, 0.5)),
     )
     gamma: float = param(0.0, "γ: in GZSL, taken off the scores of seen classes.")
 
@@ -185,7 +196,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         d = int(np.prod(self.sample_shape_))
         if d > MOST_FEATURES:
             raise PrenError(f"{self.name} takes features, not images of {d} numbers: extract them first (--frozen).")
-        return PREPARATIONS[self.features].fit(problem)
+        return problem.once(f"features={self.features}", partial(PREPARATIONS[self.features].fit, problem))
 
     def _fit_refinement(self, problem: Problem, fabric: Fabric | None = None) -> None:
         """Learn the refinement from the pool as the method scores it now."""

@@ -77,7 +77,10 @@ class PrEN(EndToEnd):
     )
     n_max: int = param(20, "At most so many per class.", ge=1, search=Whole(5, 50, log=True))
     selection: str = param(
-        "top-per-class", "Which images become pseudo-labels, by name; see `pren.selection`.", among=SELECTIONS
+        "top-per-class",
+        "Which images become pseudo-labels, by name; see `pren.selection`.",
+        among=SELECTIONS,
+        search=Choice(("top-per-class", "growing")),
     )
     output_relu: bool = param(True, "Whether the heads end in a ReLU.", search=Choice((True, False)))
     completion: Annotated[Completion, BeforeValidator(_null_is_a_name)] = param(

@@ -15,29 +15,17 @@ from pren.methods.base import Method
 from pren.methods.gaussian_process import guess_means
 from pren.methods.gfzsl import class_statistics
 from pren.methods.params import learned, param
-from pren.methods.space import Real
+from pren.methods.space import Choice, Real
 from pren.preparation import PREPARATIONS, Matrix
 from pren.preparation.whitening import CHANCE
 from pren.problem import Problem, candidates_of
+from pren.refinement import REFINEMENTS
 from pren.refinement.base import blocks, squared_distances
+from pren.refinement.sinkhorn import even_offsets
 
 log = logging.getLogger(__name__)
 STEPS = 15
 SOFT_STEPS, SOFTNESS = 5, 0.5  # the first steps, in which images are decided half as much
-
-
-class Mixture(NamedTuple):
-    """A Gaussian of one variance for each of C classes, whose means are not known exactly.
-
-    Attributes:
-        means: (C, d) the best guess.
-        doubts: (C,) the variance of that guess, of each feature.
-        variance: σ² of an image, of each feature.
-    """
-
-    means: Matrix
-    doubts: Matrix
-    variance: float
 
 
 class Prior(NamedTuple):
@@ -55,11 +43,30 @@ class Prior(NamedTuple):
     covariance: Matrix
     variance: float
 
-    def mixture(self) -> Mixture:
-        """The classes as they are expected."""
+    def doubts(self) -> Matrix:
+        """(C,) the variance of each mean, of each feature."""
         doubts = self.variance / np.where(self.counts > 0, self.counts, 1.0)
         doubts[self.counts == 0] = self.covariance.diagonal()
-        return Mixture(self.means, doubts, self.variance)
+        return doubts
+
+
+class Mixture(NamedTuple):
+    """C classes as an image is compared with them: -‖x - μ_c‖² / 2 v_c + b_c.
+
+    Attributes:
+        means: (C, d) μ.
+        variances: (C,) v.
+        offsets: (C,) b.
+    """
+
+    means: Matrix
+    variances: Matrix
+    offsets: Matrix
+
+    def scores(self, x: Matrix) -> Matrix:
+        """(n, d) -> (n, C)."""
+        scores: Matrix = -0.5 * squared_distances(x, self.means) / self.variances + self.offsets
+        return scores
 
 
 class PrENPool(Method):
@@ -68,17 +75,25 @@ class PrENPool(Method):
     The recipe that `pren fit` takes when nobody names a method. It is not in the paper, and has neither network nor
     chance in it. What the labelled classes show about how well signatures foretell means decides how far the pool may
     move a class (`guess_means`); variational EM on the pool does it. A class with few images so stays near its guess,
-    and no class is held to any size. In GZSL the means of seen classes are those of their labelled images.
+    and no class is held to any size unless `balance` says so. In GZSL labelled images hold the means of seen classes.
 
     Attributes:
         means_: (L, d) μ.
-        doubts_: (L,) how uncertain μ is.
+        offsets_: (L,) what is added to the score of a class: less where its place is uncertain.
         variance_: (1,) σ².
     """
 
     name: ClassVar[str] = "pren-pool"
 
     features: str = param("whitened", "How features are prepared.", among=PREPARATIONS)
+    refinement: str = param("none", "As for every method; this one looks at the pool itself.", among=REFINEMENTS)
+    balance: float = param(
+        0.0,
+        "How strongly the unseen classes of the pool are held to equal size, from 0 to 1.",
+        ge=0,
+        le=1,
+        search=Choice((0.0, 0.5)),
+    )
     evidence: float = param(
         0.2,
         "How much of an independent image each image of the pool counts: images of a class are alike.",
@@ -89,7 +104,7 @@ class PrENPool(Method):
     caution: float = param(0.5, "How much a class is held back whose place is uncertain.", ge=0, search=Real(0.0, 1.0))
 
     means_: Matrix = learned("L", "d")
-    doubts_: Matrix = learned("L")
+    offsets_: Matrix = learned("L")
     variance_: Matrix = learned("one")
 
     def _fit(self, problem: Problem) -> None:
@@ -99,24 +114,24 @@ class PrENPool(Method):
         variance = variance_within(variances, counts, X)
         guess = guess_means(table.signatures[table.seen], means[table.seen], table.signatures[table.unseen])
         means[table.unseen] = guess.means
+        everyone = Prior(means, counts, guess.covariance, variance)
         candidates = table.among(candidates_of(problem.setting))
         pool = self._features(problem.pool)
-        prior = Prior(means[candidates], counts[candidates], guess.covariance, variance)
-        prior, apart = moved_to(pool, prior)
+        prior, apart = moved_to(pool, everyone._replace(means=means[candidates], counts=counts[candidates]))
         if apart > CHANCE:
             log.warning(
                 "The pool looks unlike the labelled images: its centre is %.0f times as far from theirs as other "
                 "classes explain (squared). Labels will be less sure; labelled images of the pool's kind help.",
                 apart,
             )
-        fitted = adapt(pool, prior, self.evidence, self.caution)
-        doubts = variance / np.maximum(counts, 1.0)
-        means[candidates], doubts[candidates] = fitted.means, fitted.doubts
-        self.means_, self.doubts_, self.variance_ = means, doubts, np.array([fitted.variance])
+        fitted = adapt(pool, prior, self.evidence, self.caution, self.balance)
+        self.variance_ = fitted.variances[:1]
+        self.means_, self.offsets_ = means, held_back(everyone.doubts(), self.caution, X.shape[1], variance)
+        self.means_[candidates], self.offsets_[candidates] = fitted.means, fitted.offsets
 
     def _scores(self, inputs: Inputs) -> Matrix:
-        fitted = Mixture(self.means_, self.doubts_, float(self.variance_[0]))
-        return np.concatenate([log_densities(x, fitted, self.caution) for x in self._chunks(inputs)])
+        fitted = Mixture(self.means_, self.variance_, self.offsets_)
+        return np.concatenate([fitted.scores(x) for x in self._chunks(inputs)])
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
@@ -125,7 +140,7 @@ class PrENPool(Method):
 
 
 def variance_within(variances: Matrix, counts: Matrix, X: Matrix) -> float:
-    """σ² of each feature within a class; where no class has two images, half of the variance of all images X (n, d).
+    """σ² of each feature within a class; where no class has two images, half of the variance of all images.
 
     Args:
         variances: (L, d) of each class's images, about their own mean.
@@ -148,57 +163,55 @@ def moved_to(X: Matrix, prior: Prior) -> tuple[Prior, float]:
     """
     C, centre = len(prior.means), prior.means.mean(axis=0)
     unsure = prior.covariance.sum() + prior.variance * (1 / prior.counts[prior.counts > 0]).sum()
-    expected = unsure / C**2 + ((prior.means - centre) ** 2).mean() / C + prior.variance / max(len(X), 1)
-    away = X.mean(axis=0) - centre if len(X) else np.zeros_like(centre)
+    expected = unsure / C**2 + ((prior.means - centre) ** 2).mean() / C + prior.variance / len(X)
+    away = X.mean(axis=0) - centre
     apart = float((away**2).mean() / expected)
     if apart <= CHANCE:
         return prior, apart
-    trust = CHANCE / apart
-    return Prior(
-        prior.means + (1 - 1 / apart) * away, prior.counts * trust, prior.covariance / trust, prior.variance
-    ), apart
+    means, trust = prior.means + (1 - 1 / apart) * away, CHANCE / apart
+    return Prior(means, prior.counts * trust, prior.covariance / trust, prior.variance), apart
 
 
-def adapt(X: Matrix, prior: Prior, evidence: float, caution: float) -> Mixture:
-    """Variational EM: which images of the pool X (N, d) are of which class, and where the classes then lie."""
-    unseen, d = prior.counts == 0, X.shape[1]
-    precision = inv(prior.covariance)
-    pulled = precision @ prior.means[unseen]
-    mixture = start = prior.mixture()
-    for step in range(STEPS if len(X) else 0):
-        shares, sums, squares = np.zeros(len(unseen)), np.zeros_like(start.means), 0.0
-        for block in blocks(len(X), len(unseen)):
-            x = X[block]
-            densities = log_predictive(x, start) if step == 0 else log_densities(x, mixture, caution)
-            q = softmax(densities * (SOFTNESS if step < SOFT_STEPS else 1.0), axis=1)
-            shares += q.sum(axis=0)
-            sums += q.T @ x
-            squares += float((x**2).sum())  # the shares of an image add up to 1
-        σ2 = mixture.variance
-        weights = np.maximum(prior.counts + evidence * shares, np.finfo(np.float64).tiny)
-        means = (prior.counts[:, None] * prior.means + evidence * sums) / weights[:, None]
-        doubts = σ2 / weights
-        covariance = inv(precision + np.diag(weights[unseen] / σ2))
-        means[unseen] = covariance @ (pulled + evidence * sums[unseen] / σ2)
-        doubts[unseen] = covariance.diagonal()
-        # Σ q_ic (‖x_i - μ_c‖² + d doubt_c) over images and classes.
-        spread = squares - 2 * (sums * means).sum() + float(shares @ ((means**2).sum(axis=1) + d * doubts))
-        mixture = Mixture(means, doubts, max(spread / X.size, 1e-12 * σ2))
-    return mixture
+def adapt(X: Matrix, prior: Prior, evidence: float, caution: float, balance: float) -> Mixture:
+    """Variational EM on a pool: which images are of which class, and where the classes then lie.
 
-
-def log_densities(x: Matrix, mixture: Mixture, caution: float) -> Matrix:
-    """-(‖x - μ_c‖² + caution · d · doubt_c) / 2σ² for x (n, d): (n, C).
-
-    With caution = 1 it is the expected log-density, as variational EM has it.
+    Args:
+        X: (N, d) the pool.
+        prior: Of the C candidates.
+        evidence: What an image of the pool counts.
+        caution: See `held_back`; with 1 it is what variational EM gives.
+        balance: See `even_offsets`.
     """
-    held_back = caution * x.shape[1] * mixture.doubts
-    densities: Matrix = -0.5 * (squared_distances(x, mixture.means) + held_back) / mixture.variance
-    return densities
+    unseen, (N, d) = prior.counts == 0, X.shape
+    precision = inv(prior.covariance)
+    squares, σ2 = float((X**2).sum()), prior.variance
+    expected = σ2 + prior.doubts()
+    mixture = Mixture(prior.means, expected, -0.5 * d * np.log(expected))
+    potentials = np.zeros(len(unseen))
+    for step in range(STEPS):
+        softness = SOFTNESS if step < SOFT_STEPS else 1.0
+        even = np.zeros(len(unseen))
+        if balance > 0:
+            scores = np.concatenate([softness * mixture.scores(X[block]) for block in blocks(N, len(unseen))])
+            even, potentials = even_offsets(scores, unseen, balance, potentials)
+        shares, sums = np.zeros(len(unseen)), np.zeros_like(prior.means)
+        for block in blocks(N, len(unseen)):
+            q = softmax(softness * mixture.scores(X[block]) + even, axis=1)
+            shares += q.sum(axis=0)
+            sums += q.T @ X[block]
+        weights = np.maximum(prior.counts + evidence * shares, np.finfo(np.float64).tiny)
+        means, doubts = (prior.counts[:, None] * prior.means + evidence * sums) / weights[:, None], σ2 / weights
+        covariance = inv(precision + np.diag(weights[unseen] / σ2))
+        means[unseen] = covariance @ (precision @ prior.means[unseen] + evidence * sums[unseen] / σ2)
+        doubts[unseen] = covariance.diagonal()
+        # Σ q_ic (‖x_i - μ_c‖² + d doubt_c) over images and classes; an image's q add up to 1.
+        spread = squares - 2 * (sums * means).sum() + float(shares @ ((means**2).sum(axis=1) + d * doubts))
+        σ2 = max(spread / X.size, 1e-12 * σ2)
+        mixture = Mixture(means, np.full(len(means), σ2), held_back(doubts, caution, d, σ2))
+    return mixture._replace(offsets=mixture.offsets + even)
 
 
-def log_predictive(x: Matrix, mixture: Mixture) -> Matrix:
-    """log N(x; μ_c, σ² + doubt_c) for x (n, d), up to what all classes share: (n, C)."""
-    variances = mixture.variance + mixture.doubts
-    densities: Matrix = -0.5 * (squared_distances(x, mixture.means) / variances + x.shape[1] * np.log(variances))
-    return densities
+def held_back(doubts: Matrix, caution: float, d: int, variance: float) -> Matrix:
+    """-caution · d · doubt / 2σ² (C,): how much less is expected of classes whose means have such variances (C,)."""
+    offsets: Matrix = -0.5 * caution * d * doubts / variance
+    return offsets
