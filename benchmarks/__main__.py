@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import extraction, machine, memory, prediction, processes, scaling, training_step
+from benchmarks import extraction, machine, memory, pools, prediction, processes, scaling, training_step
 from benchmarks.tables import Table
 from benchmarks.timing import CLOCKS, OtherLoad, Settings
 
@@ -19,6 +19,7 @@ BENCHMARKS = {
     "prediction": prediction.run,
     "scaling": scaling.run,
     "memory": memory.run,
+    "pools": pools.run,
     "processes": processes.run,
     "extraction": extraction.run,
 }
