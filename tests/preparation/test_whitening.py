@@ -140,10 +140,21 @@ def test_little_to_learn_from_is_enough(problem):
     assert np.allclose(np.linalg.norm(scaled, axis=1), 1)
 
 
-def test_constant_and_zero_features_are_survived():
-    for value in (0.0, 3.0):
-        problem = Problem.from_arrays(np.full((6, 4), value), np.arange(6) % 2, np.eye(3), np.full((3, 4), value))
-        assert np.isfinite(Whitened.fit(problem)(problem.pool)).all()
+@pytest.mark.parametrize("value", [0.0, 0.1, 3.0, -7.0])
+def test_features_that_are_all_the_same_say_nothing(value):
+    """What rounding leaves of them has no direction that could be brought to length 1."""
+    problem = Problem.from_arrays(np.full((7, 5), value), np.arange(7) % 2, np.eye(3), np.full((4, 5), value))
+    learned = Whitened.fit(problem)
+    assert not learned(problem.pool).any()
+    assert np.allclose(np.linalg.norm(learned.transform(np.arange(1.0, 6)[None])), 1), "another image"
+
+
+def test_a_constant_feature_among_others_is_survived():
+    rng = np.random.default_rng(0)
+    train, pool = rng.normal(size=(20, 4)), rng.normal(size=(9, 4))
+    train[:, 2] = pool[:, 2] = 0
+    learned = Whitened.fit(Problem.from_arrays(train, np.arange(20) % 4, np.eye(5), pool))
+    assert np.allclose(np.linalg.norm(learned.transform(pool), axis=1), 1)
 
 
 @pytest.mark.parametrize(
