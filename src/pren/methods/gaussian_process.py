@@ -11,6 +11,7 @@ from pren.preparation import Matrix
 from pren.refinement.base import squared_distances
 
 NOISES = np.logspace(-2, 2, 17)  # what is tried for ν; the kernel of a class with itself is about 3
+ROUNDING = 1e-12  # what is smaller by so much is nothing
 
 
 class Guess(NamedTuple):
@@ -46,7 +47,7 @@ def guess_means(known: Matrix, values: Matrix, wanted: Matrix) -> Guess:
         G_diagonal = Q**2 @ inverse  # of G = (K + ν I)^-1
         weights = Q @ (inverse[:, None] * rotated)  # G values
         errors = weights / G_diagonal[:, None]  # each class from all others
-        if (error := float((errors**2).sum())) < best:
+        if (error := float((errors**2).sum())) < (1 - ROUNDING) * best:  # of equals the first
             best, chosen = error, (ν, inverse, weights, float((weights * errors).mean()))
     ν, inverse, weights, s = chosen
     across = kernel(wanted, known, width)
@@ -58,14 +59,17 @@ def guess_means(known: Matrix, values: Matrix, wanted: Matrix) -> Guess:
 def scaled(known: Matrix, wanted: Matrix) -> tuple[Matrix, Matrix]:
     """Signatures less the mean of the known ones, which get a root mean square length of 1."""
     centre = known.mean(axis=0)
-    length = float(np.sqrt(((known - centre) ** 2).sum(axis=1).mean())) or 1.0
+    length = float(np.sqrt(((known - centre) ** 2).sum(axis=1).mean()))
+    if length <= ROUNDING * np.abs(known).max():  # all are the same
+        length = 1.0
     return (known - centre) / length, (wanted - centre) / length
 
 
 def kernel_width(signatures: Matrix) -> float:
-    """h, the median squared distance of two classes (n, m)."""
+    """h, the median squared distance of two classes (n, m), scaled; 1 where most of them are the same."""
     apart = squared_distances(signatures, signatures)[np.triu_indices(len(signatures), 1)]
-    return float(np.median(apart)) or 1.0 if len(apart) else 1.0
+    width = float(np.median(apart)) if len(apart) else 0.0
+    return width if width > ROUNDING else 1.0
 
 
 def kernel(a: Matrix, b: Matrix, width: float) -> Matrix:

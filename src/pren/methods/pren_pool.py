@@ -26,6 +26,8 @@ from pren.refinement.sinkhorn import even_offsets
 log = logging.getLogger(__name__)
 STEPS = 15
 SOFT_STEPS, SOFTNESS = 5, 0.5  # the first steps, in which images are decided half as much
+LEAST_VARIANCE = 1e-6  # what a pool can take σ² down to, as a share of that of the labelled images
+ROUNDING = 1e-24  # of a square: what is smaller by so much is nothing
 
 
 class Prior(NamedTuple):
@@ -149,7 +151,7 @@ def variance_within(variances: Matrix, counts: Matrix, X: Matrix) -> float:
     """
     freedom = float(np.maximum(counts - 1, 0).sum())
     within = float(counts @ variances.mean(axis=1)) / freedom if freedom else 0.5 * float(X.var(axis=0).mean())
-    return within or 1.0  # all images may be the same
+    return within if within > ROUNDING * float((X**2).mean()) else 1.0  # all images may be the same
 
 
 def moved_to(X: Matrix, prior: Prior) -> tuple[Prior, float]:
@@ -199,14 +201,15 @@ def adapt(X: Matrix, prior: Prior, evidence: float, caution: float, balance: flo
             q = softmax(softness * mixture.scores(X[block]) + even, axis=1)
             shares += q.sum(axis=0)
             sums += q.T @ X[block]
-        weights = np.maximum(prior.counts + evidence * shares, np.finfo(np.float64).tiny)
-        means, doubts = (prior.counts[:, None] * prior.means + evidence * sums) / weights[:, None], σ2 / weights
+        weights = prior.counts + evidence * shares
+        held = np.where(unseen, 1.0, weights)  # an unseen class may get nothing
+        means, doubts = (prior.counts[:, None] * prior.means + evidence * sums) / held[:, None], σ2 / held
         covariance = inv(precision + np.diag(weights[unseen] / σ2))
         means[unseen] = covariance @ (precision @ prior.means[unseen] + evidence * sums[unseen] / σ2)
         doubts[unseen] = covariance.diagonal()
         # Σ q_ic (‖x_i - μ_c‖² + d doubt_c) over images and classes; an image's q add up to 1.
         spread = squares - 2 * (sums * means).sum() + float(shares @ ((means**2).sum(axis=1) + d * doubts))
-        σ2 = max(spread / X.size, 1e-12 * σ2)
+        σ2 = max(spread / X.size, LEAST_VARIANCE * prior.variance)
         mixture = Mixture(means, np.full(len(means), σ2), held_back(doubts, caution, d, σ2))
     return mixture._replace(offsets=mixture.offsets + even)
 

@@ -17,6 +17,7 @@ from pren.problem import Problem
 LEAST_SHRINKAGE = 0.1
 LEAST_DIRECTIONS, MOST_DIRECTIONS = 10, 100
 MOST_FEATURES = 4096  # an eigenproblem of more takes minutes
+ROUNDING = 1e-12  # of features of length 1
 CHANCE = 4.0  # a pool that is so many times farther away than expected is another kind of images
 
 
@@ -62,8 +63,10 @@ class Whitened(Preparation):
         return cls(centre=centre, map=whiten @ directions[:, ::-1])
 
     def transform(self, x: Matrix) -> Matrix:
-        """(n, d) -> (n, directions kept), each of length 1."""
-        return unit((_rooted(x) - self.arrays["centre"]) @ self.arrays["map"])
+        """(n, d) -> (n, directions kept), each of length 1, or 0 at the centre."""
+        deviations = _rooted(x) - self.arrays["centre"]
+        deviations[np.linalg.norm(deviations, axis=1) <= ROUNDING] = 0.0  # which has no direction
+        return unit(deviations @ self.arrays["map"])
 
     def width(self, d: int) -> int:
         """How many directions are kept."""
