@@ -10,6 +10,8 @@ import torch
 
 from pren.errors import PrenError
 from pren.inputs import ArrayInputs
+from pren.methods.eszsl import ESZSL
+from pren.preparation.whitening import Whitened
 from pren.problem import Answers, ClassTable, Problem, candidates_of, label_indices
 
 NAMES = ["cat", "ape", "dog", "bee"]
@@ -205,12 +207,55 @@ def test_label_indices_stand_alone():
     assert label_indices(torch.tensor([1, 0]), ["a", "b"]).tolist() == [1, 0]
 
 
+# --- what is learned once
+
+
+def test_what_is_learned_once_is_shared_by_all_who_ask_a_problem():
+    made, calls = problem(), []
+    first = made.once("mean", lambda: calls.append("mean") or FEATURES.mean(axis=0))
+    assert made.once("mean", lambda: calls.append("again")) is first
+    assert made.once("other", lambda: calls.append("other")) is None
+    assert made.once("other", lambda: calls.append("other again")) is None
+    assert calls == ["mean", "other"]
+
+
+def test_what_could_not_be_learned_is_tried_again():
+    made = problem()
+    with pytest.raises(ZeroDivisionError):
+        made.once("ratio", lambda: 1 / 0)
+    assert made.once("ratio", lambda: 7) == 7
+
+
+def test_another_problem_learns_anew():
+    made = problem()
+    made.once("mean", lambda: 1)
+    changed = dataclasses.replace(made, pool=ArrayInputs(POOL[:3]))
+    assert changed.once("mean", lambda: 2) == 2
+    assert made.once("mean", lambda: 3) == 1
+    assert problem().once("mean", lambda: 4) == 4
+    assert made.fingerprint() == problem().fingerprint()
+    assert "mean" not in repr(made)
+
+
+def test_methods_share_their_preparation(monkeypatch):
+    made, fit, calls = problem(), Whitened.fit, []
+    monkeypatch.setattr(Whitened, "fit", lambda given: calls.append(given) or fit(given))
+    one, two = (ESZSL(features="whitened", feature_reg=reg).fit(made) for reg in (1.0, 2.0))
+    assert one.preparation_ is two.preparation_
+    assert calls == [made]
+    other = ESZSL(features="whitened").fit(dataclasses.replace(made, pool=ArrayInputs(POOL[:3])))
+    assert len(calls) == 2
+    assert not np.allclose(other.preparation_.arrays["centre"], one.preparation_.arrays["centre"])
+    assert ESZSL(features="standard").fit(made).preparation_ is not one.preparation_
+
+
 # --- no answers
 
 
 def test_a_problem_has_no_place_for_the_answers():
     fields = {field.name for field in dataclasses.fields(Problem)}
-    assert fields == set("train labels pool classes setting backbone extractor source".split())
+    assert fields == set("train labels pool classes setting backbone extractor source _learned".split())
+    assert problem()._learned == {}, "a shelf for what methods learn from the rest"
     parameters = set(inspect.signature(Problem.from_arrays).parameters)
     assert parameters == set("features labels signatures pool class_names setting normalise backbone source".split())
 

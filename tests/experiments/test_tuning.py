@@ -16,6 +16,9 @@ from pren.methods.eszsl import ESZSL
 from pren.runs.config import parse_config, read_yaml
 from pren.runs.opening import open_folds
 
+# Everything that is tuned of ESZSL, at its default.
+FIXED = {"feature_reg": 1.0, "signature_reg": 1.0, "features": "raw", "refinement": "none", "balance": 0.0}
+
 
 def study(folder):
     """All but the times."""
@@ -74,8 +77,9 @@ class TestWhatIsSeen:
 
 class TestSearchSpace:
     def test_what_is_given_is_not_chosen(self, config):
-        assert set(search_space(config())) == {"feature_reg", "signature_reg", "features"}
-        assert set(search_space(config(params={"feature_reg": 2.0, "features": "l2"}))) == {"signature_reg"}
+        assert set(search_space(config())) == {"feature_reg", "signature_reg", "features", "refinement", "balance"}
+        given = {"feature_reg": 2.0, "features": "l2", "refinement": "none"}
+        assert set(search_space(config(params=given))) == {"signature_reg", "balance"}
 
     def test_what_makes_a_method_is_not_chosen(self, config):
         assert not {"heads", "projection", "subsets"} & set(search_space(config("progressive")))
@@ -86,7 +90,7 @@ class TestSearchSpace:
 
     def test_nothing_left(self, config, tmp_path):
         with pytest.raises(PrenError, match="no parameter left"):
-            tune(config(params={"feature_reg": 1.0, "signature_reg": 1.0, "features": "raw"}), tmp_path / "out")
+            tune(config(params=FIXED), tmp_path / "out")
 
 
 class TestTune:
@@ -94,11 +98,11 @@ class TestTune:
         wanted = config()
         tuned = tune(wanted, tmp_path / "out", trials=6)
         trials = study(tmp_path / "out")["trials"]
-        assert trials[0]["params"] == {"feature_reg": 1.0, "signature_reg": 1.0, "features": "raw"}
+        assert trials[0]["params"] == FIXED
         best = max(trials, key=lambda trial: trial["value"])
         assert tuned.value == best["value"] == fmean(best["folds"])
         written = parse_config(read_yaml(tmp_path / "out" / "config.yaml"), "")
-        assert written.params == {**best["params"], "gamma": 0.0, "refinement": "none", "balance": 0.0}
+        assert written.params == {**best["params"], "gamma": 0.0}
         assert (written.data, written.method, written.setting) == (wanted.data, "eszsl", "zsl")
         for (problem, answers), value in zip(open_folds(wanted), tuned.folds, strict=True):
             scores = written.create_method().fit(problem).scores(problem.pool)
@@ -236,8 +240,7 @@ class TestGamma:
         assert study(tmp_path / "out")["trials"][0]["gamma"] is None
 
     def test_a_method_with_nothing_else_to_choose_gets_one_trial(self, config, tmp_path):
-        fixed = {"feature_reg": 1.0, "signature_reg": 1.0, "features": "raw"}
-        tuned = tune(config(setting="gzsl", params=fixed), tmp_path / "out", trials=9)
+        tuned = tune(config(setting="gzsl", params=FIXED), tmp_path / "out", trials=9)
         assert tuned.trials == 1
         assert tuned.config.params["gamma"] != 0.0
 

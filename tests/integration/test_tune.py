@@ -104,7 +104,12 @@ def test_killed_and_continued(good, data):
         (["eszsl", "data.npz", "--set", "regg=1"], "Unknown parameter 'regg'"),
         (["eszsl", "data.npz", "--option", "fold=1"], "leave the option fold out"),
         (
-            ["eszsl", "data.npz", "--set=feature_reg=1", "--set=signature_reg=1", "--set=features=raw"],
+            [
+                "eszsl",
+                "data.npz",
+                *("--set=feature_reg=1", "--set=signature_reg=1"),
+                *("--set=features=raw", "--set=refinement=none", "--set=balance=0"),
+            ],
             "no parameter left to choose",
         ),
         (["eszsl", "data.npz", "--setting", "other"], "setting"),

@@ -151,10 +151,12 @@ class TestConventions:
             model.check_processes(2)
 
 
+# But for how scores are refined: test_refinement.py saves every method with each refinement and with balance.
 CHOICES = [
     (name, key, value)
     for name, entry in METHODS.items()
     for key, dimension in entry.method.space.items()
+    if key not in ("refinement", "balance") or name == "pren-pool"
     for value in (dimension.values if isinstance(dimension, Choice) else (dimension.low, dimension.high))
 ]
 

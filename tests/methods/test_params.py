@@ -9,7 +9,7 @@ from pren.errors import PrenError
 from pren.methods.eszsl import ESZSL
 from pren.methods.params import schema, validate
 from pren.methods.pren import PrEN
-from pren.methods.registry import METHODS, create, list_methods
+from pren.methods.registry import DEFAULT, METHODS, create, list_methods
 from pren.methods.sae import SAE
 
 
@@ -112,7 +112,8 @@ class TestValidate:
 
 class TestRegistry:
     def test_there_are_pren_its_variants_and_the_rivals(self):
-        assert list(METHODS)[:3] == ["pren", "pren-no-projection", "progressive"]
+        assert list(METHODS)[:4] == [DEFAULT, "pren", "pren-no-projection", "progressive"]
+        assert DEFAULT == "pren-pool"
         rivals = ["eszsl", "devise", "ale", "sje", "latem", "sync", "sae", "sae-f2s", "conse", "ridge-s2v"]
         rivals += ["uda", "dcl", "revise", "gfzsl", "qfsl"]
         assert set(rivals) <= set(METHODS)
@@ -174,7 +175,7 @@ class TestRegistry:
         [
             ("*", list(METHODS)),
             ("sae*", ["sae", "sae-f2s"]),
-            ("pren*", ["pren", "pren-no-projection"]),
+            ("pren*", ["pren-pool", "pren", "pren-no-projection"]),
             ("pren", ["pren"]),
             ("?szsl", ["eszsl"]),
             ("x*", []),
@@ -182,6 +183,17 @@ class TestRegistry:
     )
     def test_names_are_listed_by_pattern(self, pattern, names):
         assert [entry.name for entry in list_methods(pattern)] == names
+
+    @pytest.mark.parametrize("name", [name for name in METHODS if name != DEFAULT])
+    def test_every_rival_may_choose_what_features_and_scores_go_through(self, name):
+        """A comparison that keeps the best preparation to ourselves would be worth nothing."""
+        space = METHODS[name].method.space
+        assert {"raw", "whitened"} <= set(space["features"].values)
+        assert {"none", "soft-kmeans", "label-propagation"} <= set(space["refinement"].values)
+        assert {0.0, 0.5} <= set(space["balance"].values)
+
+    def test_the_default_chooses_among_its_own_parameters(self):
+        assert set(METHODS[DEFAULT].method.space) == {"balance", "evidence", "caution"}
 
     def test_variants_fit_what_they_say(self, make_problem):
         problem = make_problem()
