@@ -47,7 +47,18 @@ class Case:
         if resume:
             return [*COMMAND, "fit", "--resume", "--out", str(out)]
         assignments = [f"--set={key}={value}" for key, value in self.params.items()]
-        return [*COMMAND, "fit", self.data, "--setting", self.setting, *assignments, "--out", str(out)]
+        return [
+            *COMMAND,
+            "fit",
+            self.data,
+            "--method",
+            "pren",
+            "--setting",
+            self.setting,
+            *assignments,
+            "--out",
+            str(out),
+        ]
 
 
 class Process:
