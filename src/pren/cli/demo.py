@@ -25,9 +25,8 @@ slanted, blurred and noisy. To be quick: {QUICK["rounds"]} rounds instead of the
 and heads of (128, 128) units instead of (512, 512).
 """
 REMARK = """\
-PrEN-Pool, which 'pren fit' takes unless told otherwise, learns from features. For
-photographs a trained backbone makes them; the demo has none, so it gets the bare
-pixels, which slant and blur spoil, while PrEN trains a small network on them.
+PrEN-Pool, the default of 'pren fit', wants the features of a trained backbone. Here it
+gets bare pixels, slanted, blurred and noisy; PrEN trains a small network on them.
 """
 IMAGES = 20  # how many pool images are written out to try `pren predict` on
 

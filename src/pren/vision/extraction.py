@@ -80,7 +80,10 @@ class FrozenBackbone:
         name, weights = extractor.backbone, extractor.weights
         backbone = find_backbone(name)
         if not backbone.trained:
-            raise PrenError(f"{name} has no trained weights to freeze: choose another backbone, such as {DEFAULT}.")
+            raise PrenError(
+                f"{name} has no trained weights to freeze: choose another backbone, such as {DEFAULT}, or a method "
+                "that trains one (--method pren without --frozen)."
+            )
         preprocessing = backbone.preprocessing(weights, extractor.geometry)
         network, width = create_backbone(name, preprocessing.sample_shape, seed=0)
         backbone.give_weights(network, weights)
