@@ -16,7 +16,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -c constraints.txt
 help:  ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
 
-demo: $(VENV)/.installed-run  ## fit PrEN on the embedded data and write a run folder
+demo: $(VENV)/.installed-run  ## fit PrEN-Pool, PrEN and rivals on the embedded data
 	$(BIN)/pren demo $(ARGS)
 
 # torch would start as many threads in every worker as there are cores. worksteal keeps neighbours together, which share

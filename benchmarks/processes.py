@@ -76,6 +76,7 @@ def _seconds_per_round(data: str, params: dict[str, object], devices: int, out: 
         "pren.cli",
         "fit",
         data,
+        "--method=pren",
         *assignments,
         "--devices",
         str(devices),

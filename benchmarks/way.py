@@ -18,7 +18,7 @@ import pren
 
 PACKAGE = str(Path(pren.__file__).parent)
 WATCHED = ("validate", "resolved", "fingerprint", "load_model", "load_data")
-ARGUMENTS = ["numbers-features", "--set=heads=2", "--set=rounds=1"]
+ARGUMENTS = ["numbers-features", "--method=pren", "--set=heads=2", "--set=rounds=1"]
 
 
 class Way:

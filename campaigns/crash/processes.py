@@ -47,7 +47,8 @@ class Case:
         if resume:
             return [*COMMAND, "fit", "--resume", "--out", str(out)]
         assignments = [f"--set={key}={value}" for key, value in self.params.items()]
-        return [*COMMAND, "fit", self.data, "--setting", self.setting, *assignments, "--out", str(out)]
+        options = ["--method", "pren", "--setting", self.setting, *assignments]
+        return [*COMMAND, "fit", self.data, *options, "--out", str(out)]
 
 
 class Process:

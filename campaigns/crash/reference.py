@@ -66,7 +66,8 @@ def hash_models(case: Case, run: Path) -> tuple[str, ...]:
     def on_round(done: Round, method: Method) -> None:
         models.append(sha256(run / MODEL_FILE))
 
-    config = RunConfig.model_validate({"data": case.data, "setting": case.setting, "params": case.params})
+    settings = {"data": case.data, "method": "pren", "setting": case.setting, "params": case.params}
+    config = RunConfig.model_validate(settings)
     with _one_thread():
         train(config, run, on_round=on_round)
     return tuple(models)

@@ -180,7 +180,7 @@ def check(workshop: Workshop, case: ArrayFile) -> str:
     if verb == "predict":
         result = pren("predict", str(run), "--out", "out.csv", "--json", "--", case.name)
     else:
-        method = ["--method", "eszsl"] if which == "eszsl" else SMALL
+        method = ["--method", "eszsl"] if which == "eszsl" else ["--method", "pren", *SMALL]
         setting = ["--setting", "gzsl" if which == "gzsl" else "zsl"]
         result = pren("fit", *method, *setting, "--out", "run", "--", case.name)
     changed = changes(before, snapshot(*inputs))

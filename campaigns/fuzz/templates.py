@@ -98,9 +98,10 @@ def prepare(path: Path) -> Workshop:
 
     with mock.patch.object(os, "fsync", return_value=None):
         train(RunConfig(data=data, method="eszsl"), workshop.template("eszsl"))
-        train(RunConfig(data=data, params=PARAMS), workshop.template("finished"))
+        config = RunConfig(data=data, method="pren", params=PARAMS)
+        train(config, workshop.template("finished"))
         try:
-            train(RunConfig(data=data, params=PARAMS), workshop.template("interrupted"), on_round=interrupt)
+            train(config, workshop.template("interrupted"), on_round=interrupt)
         except _Interrupted:
             return workshop
     raise AssertionError("the run was not interrupted")

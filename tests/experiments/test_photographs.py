@@ -45,12 +45,18 @@ def test_features_of_another_extractor_are_other_cells(frozen, tmp_path, here):
     assert hashes[0]["split"] == hashes[1]["split"]
 
 
-def test_methods_that_take_features_are_refused_by_name(photographs, tmp_path, here):
+def test_photographs_alone_become_features(photographs, tmp_path, here, no_hub):
+    """For methods that can take them in no other way; nothing is fetched, because one has its weights installed."""
+    data = RunConfig(data=str(photographs), method="eszsl", cache=str(tmp_path / "cache"))
+    assert tune(data, tmp_path / "tuned", trials=1).config.extractor.backbone == "tf_efficientnet_lite0"
+    rows = compare(ComparisonPlan([data], ["eszsl", "sae"]), tmp_path / "compared")
+    assert [(row.runs, row.failed) for row in rows] == [(1, 0), (1, 0)]
+
+
+def test_methods_that_take_features_beside_one_that_trains_a_backbone_are_named(photographs, tmp_path, here):
     data = RunConfig(data=str(photographs))
     with pytest.raises(PrenError, match=r"^ESZSL, SAE S→F do not train a backbone: add --frozen for the features"):
         compare(ComparisonPlan([data], ["pren", "eszsl", "sae"]), tmp_path / "out")
-    with pytest.raises(PrenError, match=r"^ESZSL does not train a backbone: add --frozen"):
-        tune(data.model_copy(update={"method": "eszsl"}), tmp_path / "out")
     assert here == []
     assert not (tmp_path / "out").exists()
 

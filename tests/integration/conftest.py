@@ -13,6 +13,7 @@ from PIL import Image
 from pren.cli import __main__ as command_line
 
 SMALL = (
+    "--method=pren",
     "--set=heads=4",
     "--set=dim=4",
     "--set=rounds=2",

@@ -12,7 +12,7 @@ from pren.data import DATASETS
 
 pytestmark = pytest.mark.slow
 
-METHODS = ["pren", "pren-no-projection", "progressive", "eszsl"]
+METHODS = ["pren-pool", "pren", "pren-no-projection", "progressive", "eszsl"]
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def test_for_machines(good):
 def test_for_people_and_what_it_tells_them_to_try(good):
     out = good("demo").out
     assert Path("runs/demo/pren/model.safetensors").is_file()
-    for title in ("PrEN", "PrEN w/o Proj", "Progressive Training", "ESZSL"):
+    for title in ("PrEN-Pool", "PrEN", "PrEN w/o Proj", "Progressive Training", "ESZSL"):
         assert any(line.startswith(f"{title}  ") for line in out.splitlines())
     commands = [shlex.split(line, comments=True) for line in out.splitlines() if line.startswith("  pren ")]
     assert [command[1] for command in commands] == ["show", "evaluate", "predict", "predict", "fit"]

@@ -170,7 +170,7 @@ class TestSet:
         assert config("run")["params"]["seed"] == 4
 
     def test_a_negative_seed(self, bad, data):
-        assert "seed=-1" in bad("fit", data(), "--seed", "-1")
+        assert "seed=-1" in bad("fit", data(), "--method", "pren", "--seed", "-1")
 
 
 class TestConfig:
@@ -182,7 +182,7 @@ class TestConfig:
             "params": {"heads": 3, "n_max": 7},
         }
         Path("my.yaml").write_text(yaml.safe_dump(content))
-        good("fit", "--config", "my.yaml", *small, "--setting", "zsl", "--out", "run")
+        good("fit", "--config", "my.yaml", *small[1:], "--setting", "zsl", "--out", "run")
         found = config("run")
         assert found["method"] == "pren-no-projection"
         assert found["setting"] == "zsl"
@@ -204,7 +204,7 @@ class TestConfig:
         ("content", "message"),
         [
             ("data: data.npz\nmethd: pren\n", "Did you mean method?"),
-            ("data: data.npz\nparams: {haeds: 3}\n", "Did you mean heads"),
+            ("data: data.npz\nmethod: pren\nparams: {haeds: 3}\n", "Did you mean heads"),
             ("data: data.npz\nparams: [1]\n", "params: input should be a valid dictionary"),
             ("data: data.npz\nsetting: fsl\n", "setting: input should be 'zsl' or 'gzsl'"),
             ("data: [1]\n", "data: input should be a valid string"),
@@ -366,6 +366,13 @@ class TestMethods:
             assert summary["method"] == method["name"]
             assert summary["finished"]
 
+    def test_who_names_no_method_gets_pren_pool(self, good, bad, data):
+        assert json.loads(good("fit", data(), "--out", "run", "--json").out)["method"] == "pren-pool"
+        assert "pren-pool by default" in " ".join(good("fit", "--help").out.split())
+        message = bad("fit", data(), "--set", "rounds=3", "--set", "heads=2")
+        assert message == "PrEN-Pool has no parameter heads, rounds, but PrEN has: add --method pren."
+        assert "Did you mean evidence?" in bad("fit", data(), "--set", "evidense=1")
+
     def test_all_defaults_are_the_papers(self, pren, data, monkeypatch):
         """Nothing between the command line and the method changes a parameter."""
         fitted = []
@@ -375,7 +382,7 @@ class TestMethods:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(PrEN, "fit_rounds", fit_rounds)
-        assert pren("fit", data(), "--out", "run").code == 130
+        assert pren("fit", data(), "--method", "pren", "--out", "run").code == 130
         assert fitted == [PrEN().get_params()]
 
     def test_the_warning_about_equal_signatures_goes_to_standard_error(self, good, data, arrays):
@@ -393,12 +400,12 @@ class TestMethods:
 @pytest.mark.parametrize(
     ("settings", "name"),
     [
-        ({"data": "numbers"}, "numbers-pren-0"),
-        ({"data": "some/where/my.npz", "params": {"seed": 3}}, "my-pren-3"),
+        ({"data": "numbers"}, "numbers-pren-pool-0"),
+        ({"data": "some/where/my.npz", "method": "pren", "params": {"seed": 3}}, "my-pren-3"),
         ({"data": "numbers", "method": "eszsl", "setting": "gzsl"}, "numbers-gzsl-eszsl-0"),
         (
             {"data": "cub", "split": "PS", "options": {"fold": 1, "features": "a/b.mat"}},
-            "cub-PS-features=b-fold=1-pren-0",
+            "cub-PS-features=b-fold=1-pren-pool-0",
         ),
     ],
 )

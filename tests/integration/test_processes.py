@@ -61,7 +61,7 @@ def test_exit_codes_and_streams_without_any_data():
 def test_ctrl_c_and_going_on_to_the_very_same_end(good, data, tmp_path):
     settings = [f"--set={setting}" for setting in LONG]
     name = data("images")
-    fit = ["fit", name, *settings, "--set=backbone=small-cnn"]
+    fit = ["fit", name, "--method=pren", *settings, "--set=backbone=small-cnn"]
 
     whole = good(*fit, "--out", "whole", "--json")
     assert json.loads(whole.out)["finished"] is True

@@ -135,9 +135,9 @@ class TestList:
     @pytest.mark.parametrize(
         ("kind", "pattern", "names"),
         [
-            ("methods", "pren*", ["pren", "pren-no-projection"]),
+            ("methods", "pren*", ["pren-pool", "pren", "pren-no-projection"]),
             ("methods", "eszsl", ["eszsl"]),
-            ("methods", "[ep]*l*", ["eszsl"]),
+            ("methods", "[es]*l*", ["eszsl"]),
             ("methods", "nothing", []),
             ("datasets", "*features", ["numbers-features"]),
             ("datasets", "y*", []),

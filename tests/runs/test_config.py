@@ -12,16 +12,16 @@ from pren.runs.config import RunConfig, parse_config, read_yaml
 
 class TestResolved:
     def test_every_parameter_is_written_out(self):
-        assert RunConfig(data="my.npz").resolved().params == PrEN().get_params()
+        assert RunConfig(data="my.npz", method="pren").resolved().params == PrEN().get_params()
         assert RunConfig(data="my.npz", method="eszsl").resolved().params == ESZSL().get_params()
 
     def test_a_data_set_may_recommend_parameters(self):
-        params = RunConfig(data="numbers-features").resolved().params
+        params = RunConfig(data="numbers-features", method="pren").resolved().params
         assert params["dim"] == 10
         assert {**params, "dim": None, "hidden": (512, 512)} == PrEN().get_params()
 
     def test_what_is_asked_for_wins_over_what_is_recommended(self):
-        assert RunConfig(data="numbers", params={"dim": 3}).resolved().params["dim"] == 3
+        assert RunConfig(data="numbers", method="pren", params={"dim": 3}).resolved().params["dim"] == 3
 
     def test_what_a_method_does_not_know_is_not_recommended_to_it(self):
         assert RunConfig(data="numbers", method="eszsl").resolved().params == ESZSL().get_params()
@@ -36,7 +36,7 @@ class TestResolved:
         assert once.params["hidden"] == (3,)
 
     def test_the_original_stays_as_it_was(self):
-        config = RunConfig(data="numbers", params={"hidden": [3]})
+        config = RunConfig(data="numbers", method="pren", params={"hidden": [3]})
         config.resolved()
         assert config.params == {"hidden": [3]}
 
@@ -44,7 +44,7 @@ class TestResolved:
         with pytest.raises(PrenError, match=r"There is no method 'pern'\. Did you mean pren"):
             RunConfig(data="numbers", method="pern").resolved()
         with pytest.raises(PrenError, match=r"Did you mean .*rounds"):
-            RunConfig(data="numbers", params={"ronds": 3}).resolved()
+            RunConfig(data="numbers", method="pren", params={"ronds": 3}).resolved()
 
     def test_a_variant_cannot_be_made_another_method(self):
         config = RunConfig(data="numbers", method="progressive", params={"heads": 7})
@@ -62,9 +62,9 @@ class TestDifference:
         assert config.difference(config.model_copy(update={"record": {"command": "x"}})) == []
 
     def test_every_difference_is_named_with_both_values(self):
-        one = RunConfig(data="a.npz", params={"heads": 3}).resolved()
+        one = RunConfig(data="a.npz", method="pren", params={"heads": 3}).resolved()
         papers = {"dim": None, "hidden": (512, 512)}
-        two = RunConfig(data="numbers", params={"heads": 4, **papers}, setting="gzsl").resolved()
+        two = RunConfig(data="numbers", method="pren", params={"heads": 4, **papers}, setting="gzsl").resolved()
         assert one.difference(two) == ["data: 'a.npz', 'numbers'", "setting: 'zsl', 'gzsl'", "params.heads: 3, 4"]
 
     def test_where_the_data_are_is_no_difference(self):
@@ -124,7 +124,7 @@ class TestOptions:
 
     def test_where_a_folder_is_and_what_it_is_called_makes_no_difference(self):
         options = ({"images": True}, {"images": "photos"}, {"images": Path("a/birds")}, {"images": False}, {})
-        usual, bare, path, no, nothing = (RunConfig(data="cub", options=o).resolved() for o in options)
+        usual, bare, path, no, nothing = (RunConfig(data="cub", method="pren", options=o).resolved() for o in options)
         assert usual.difference(bare) == bare.difference(path) == path.difference(usual) == []
         assert path.difference(no) == ["options.images: True, False"]
         assert nothing.difference(bare) == ["options.images: None, True"]

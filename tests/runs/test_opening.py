@@ -35,7 +35,7 @@ def whole(inputs):
 class TestProblem:
     def test_photographs_as_they_are(self, photographs):
         (photographs / "unlabelled" / "1.png").write_bytes(b"no picture")
-        problem, answers = open_problem(RunConfig(data=str(photographs)))
+        problem, answers = open_problem(RunConfig(data=str(photographs), method="pren"))
         assert problem.train.photographs
         assert (len(problem.train), len(problem.pool), len(answers.labels)) == (15, 5, 5)
 

@@ -54,11 +54,12 @@ def configuration(tmp_path):
         if frozen:
             return RunConfig(
                 data="pictures.npz",
+                method="pren",
                 params=SMALL | params,
                 extractor=Extractor(**backbone),
                 cache=str(tmp_path / "cache"),
             )
-        return RunConfig(data="pictures.npz", params=SMALL | backbone | params)
+        return RunConfig(data="pictures.npz", method="pren", params=SMALL | backbone | params)
 
     return build
 

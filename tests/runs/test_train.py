@@ -263,7 +263,7 @@ class TestRepeat:
 
     def test_recommended_parameters_are_written_down(self, tmp_path, configure):
         small = {"heads": 2, "rounds": 0, "initial_batches": 1, "batch_size": 4, "hidden": [4]}
-        run = train(RunConfig(data="numbers-features", params=small), tmp_path / "run")
+        run = train(RunConfig(data="numbers-features", method="pren", params=small), tmp_path / "run")
         assert run.config().params["dim"] == 10
         assert run.config().params["hidden"] == [4]
 

@@ -20,7 +20,7 @@ from tests.several.test_team import free_port
 
 PREN = (sys.executable, "-m", "pren.cli")
 SETTINGS = {"heads": 5, "dim": 4, "rounds": 60, "initial_batches": 20, "batches": 20, "batch_size": 16, "hidden": [16]}
-FIT = ("fit", "data.npz", *(f"--set={key}={value}" for key, value in SETTINGS.items()), "--out", "run")
+FIT = ("fit", "data.npz", "--method=pren", *(f"--set={key}={value}" for key, value in SETTINGS.items()), "--out", "run")
 TOLERANCE = 1e-5
 pytestmark = pytest.mark.slow
 
@@ -97,7 +97,7 @@ def alone(arrays, tmp_path_factory):
     """The run of one process that nobody disturbed."""
     folder = tmp_path_factory.mktemp("alone")
     np.savez(folder / "data.npz", **arrays())
-    return train(RunConfig(data=str(folder / "data.npz"), params=SETTINGS), folder / "run")
+    return train(RunConfig(data=str(folder / "data.npz"), method="pren", params=SETTINGS), folder / "run")
 
 
 def check_same(run, alone):
@@ -132,7 +132,7 @@ def interrupt(done, method):
 
 def test_two_machines_go_on_and_lose_one(start, folder, alone):
     """The second one has the data, but neither the run folder nor the configuration."""
-    config = RunConfig(data=str(folder / "data.npz"), params=SETTINGS)
+    config = RunConfig(data=str(folder / "data.npz"), method="pren", params=SETTINGS)
     with pytest.raises(KeyboardInterrupt):
         train(config, folder / "run", on_round=interrupt)
     elsewhere = folder / "elsewhere"
@@ -159,7 +159,7 @@ def test_under_torchrun(start, folder):
     code, out, err = ended(start("-m", "pren.cli", *FIT, "--set=rounds=4", command=command))
     assert code == 0, err
     assert out.count("PrEN on data.npz (zsl, finished)") == 1
-    config = RunConfig(data=str(folder / "data.npz"), params={**SETTINGS, "rounds": 4})
+    config = RunConfig(data=str(folder / "data.npz"), method="pren", params={**SETTINGS, "rounds": 4})
     check_same(RunFolder.open(folder / "run"), train(config, folder / "alone"))
 
 

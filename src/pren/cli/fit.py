@@ -31,7 +31,7 @@ def fit(
     *,
     chosen: DataChoice,
     vision: BackboneChoice,
-    method: Annotated[str | None, typer.Option(help="See 'pren list methods'; pren by default.")] = None,
+    method: Annotated[str | None, typer.Option(help="See 'pren list methods'; pren-pool by default.")] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same model.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder; by default a name under runs/.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run in --out.")] = False,

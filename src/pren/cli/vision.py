@@ -57,12 +57,13 @@ class BackboneChoice:
         Raises:
             PrenError: If there is no such backbone, the data are not photographs, or a method has no use for it.
         """
+        from pren.methods.registry import trains_backbone
         from pren.runs.opening import check_trains_backbone
         from pren.vision.backbones import find_backbone
         from pren.vision.extraction import Extractor
 
         update: dict[str, Any] = {} if self.cache is None else {"cache": str(self.cache)}
-        said = self.said()
+        said, names = self.said(), methods or [config.method]
         if said or self.frozen:
             if self.backbone is not None:
                 find_backbone(self.backbone)  # before any data are read
@@ -72,10 +73,10 @@ class BackboneChoice:
                 keep = config.extractor is not None and self.backbone is None
                 asked = config.extractor.model_dump() if keep and config.extractor is not None else {}
                 update["extractor"] = Extractor.model_validate(asked | said)
-            else:
-                check_trains_backbone(methods or [config.method])
+            elif any(map(trains_backbone, names)):
+                check_trains_backbone(names)  # all of them: a mixture has to be told what is meant
                 update["params"] = {**config.params, **said}
-        return config.model_copy(update=update)
+        return config.model_copy(update=update).with_features(names, said)
 
 
 def wants_images(data: str | None, data_options: dict[str, Any]) -> bool:

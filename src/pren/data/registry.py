@@ -40,6 +40,11 @@ class Dataset:
     needs_root: bool = False
     file_options: tuple[str, ...] = ()
     folder_options: tuple[str, ...] = ()
+    photographs: bool = False
+
+    def has_photographs(self, options: Mapping[str, Any]) -> bool:
+        """Whether it is image files that are loaded with such options."""
+        return self.photographs or bool(options.get("images"))
 
 
 DATASETS: Registry[Dataset] = Registry("data set")
@@ -114,7 +119,7 @@ def find_dataset(name: str | Path) -> Dataset:
         return Dataset(text, "arrays of your own", partial(load_arrays, text))
     if os.path.lexists(text) and not is_folder(text):
         raise PrenError(f"{text} is neither a .npz file nor a folder.")
-    return Dataset(text, "photographs of your own", partial(load_folder, text))
+    return Dataset(text, "photographs of your own", partial(load_folder, text), photographs=True)
 
 
 def is_path(name: str | Path) -> bool:

@@ -118,7 +118,8 @@ def _groups(plan: ComparisonPlan, on_extract: OnProgress | None) -> list[_Group]
     if not plan.data or not plan.methods:
         raise PrenError("There is nothing to compare: name some data and some methods.")
     groups = []
-    for title, data in zip(_titles(plan.data), plan.data, strict=True):
+    for title, given in zip(_titles(plan.data), plan.data, strict=True):
+        data = given.with_features(plan.methods)
         problem, answers = open_problem(data, on_extract=on_extract, methods=plan.methods)
         if answers is None or not answers.known.any():
             raise PrenError(f"{data.data} has no answers, so methods cannot be compared on it (see answers.csv).")

@@ -121,7 +121,15 @@ def create(name: str, **params: Any) -> Method:
     for key, value in entry.preset.items():
         if params.get(key, value) != value:
             raise PrenError(f"{name} means {key}={value}: use another method to change it.")
+    foreign = sorted((params.keys() - entry.method.params.keys()) & PrEN.params.keys()) if name == DEFAULT else []
+    if foreign:  # nobody may have named a method, and most advice is about PrEN
+        raise PrenError(f"{entry.title} has no parameter {', '.join(foreign)}, but PrEN has: add --method pren.")
     return entry.method(**validate(entry.method, {**params, **entry.preset}))
+
+
+def trains_backbone(name: str) -> bool:
+    """Whether a method can train a backbone on photographs; others take them as features alone."""
+    return "backbone" in METHODS[name].method.params
 
 
 def list_methods(pattern: str = "*") -> list[MethodEntry]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,12 +16,14 @@ from pren.data import find_dataset, is_path, load
 from pren.errors import PrenError, suggest
 from pren.files import read_bytes
 from pren.methods.base import Method
-from pren.methods.registry import METHODS, create
+from pren.methods.registry import DEFAULT, METHODS, create, trains_backbone
 from pren.plain_yaml import parse_yaml
 from pren.problem import Answers, Problem
 from pren.runs.manifest import FORMAT, check_format
 from pren.vision.extraction import Extractor
 from pren.vision.weights import absolute_weights
+
+log = logging.getLogger(__name__)
 
 MOST_BYTES = 1 << 20
 
@@ -52,7 +56,7 @@ class RunConfig(BaseModel):
     options: dict[str, Any] = {}
     extractor: Extractor | None = None
     cache: str | None = None
-    method: str = "pren"
+    method: str = DEFAULT
     params: dict[str, Any] = {}
     record: dict[str, Any] = {}
 
@@ -61,7 +65,10 @@ class RunConfig(BaseModel):
         return is_path(self.data)
 
     def resolved(self) -> RunConfig:
-        """The same with every parameter written out and checked, and weights by paths that hold in any folder."""
+        """The same with every parameter written out and checked, and weights by paths that hold in any folder.
+
+        Photographs that no method trains a backbone on have their frozen one: see `with_features`.
+        """
         entry = METHODS[self.method]
         names = entry.method.params
         advice = {key: value for key, value in find_dataset(self.data).params.items() if key in names}
@@ -69,8 +76,30 @@ class RunConfig(BaseModel):
         params = {name: getattr(method, name) for name in names}
         if isinstance(params.get("weights"), str):
             params["weights"] = absolute_weights(params["weights"])
-        extractor = None if self.extractor is None else self.extractor.with_absolute_paths()
+        extractor = self.with_features().extractor
+        extractor = None if extractor is None else extractor.with_absolute_paths()
         return self.model_copy(update={"params": params, "extractor": extractor})
+
+    def with_features(self, methods: Sequence[str] = (), asked: Mapping[str, str] | None = None) -> RunConfig:
+        """The same with a frozen backbone, if its method, or each of several, can take photographs in no other way.
+
+        Args:
+            methods: Registered names; None for its own.
+            asked: What was said about the backbone, by the names of `Extractor`: then the data are taken for
+                photographs.
+        """
+        names = methods or [self.method]
+        photographs = bool(asked) or find_dataset(self.data).has_photographs(self.options)
+        if self.extractor is not None or not photographs or any(map(trains_backbone, names)):
+            return self
+        extractor = Extractor.model_validate(asked or {})
+        log.info(
+            "%s: photographs are learned by the features of %s, which is frozen%s.",
+            ", ".join(METHODS[name].title for name in names),
+            extractor.backbone,
+            "" if asked else " (--backbone names another)",
+        )
+        return self.model_copy(update={"extractor": extractor})
 
     def with_absolute_paths(self) -> RunConfig:
         """The same with paths that hold in any working folder."""

@@ -13,7 +13,7 @@ from lightning_fabric import Fabric
 from pren.data import class_folds, own_folds
 from pren.engine.processes import agreed, single_process
 from pren.errors import PrenError
-from pren.methods.registry import METHODS
+from pren.methods.registry import METHODS, trains_backbone
 from pren.problem import Answers, Problem
 from pren.runs.config import RunConfig
 from pren.vision.extraction import OnProgress
@@ -24,7 +24,7 @@ FIXED_IN_A_FOLD = ("train_on", "seen_test")  # options that would take in test i
 
 def check_trains_backbone(methods: Sequence[str]) -> None:
     """Raise a `PrenError` that names the methods that can do nothing with photographs but through their features."""
-    lacking = [METHODS[name].title for name in methods if "backbone" not in METHODS[name].method.params]
+    lacking = [METHODS[name].title for name in methods if not trains_backbone(name)]
     if lacking:
         do = "does" if len(lacking) == 1 else "do"
         raise PrenError(f"{', '.join(lacking)} {do} not train a backbone: add --frozen for the features of one.")

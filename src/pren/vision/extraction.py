@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from lightning_fabric import Fabric
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -23,7 +23,7 @@ from pren.vision.cache import FeatureCache
 from pren.vision.decoding import without_warnings
 from pren.vision.images import ImageFiles, Reading, stacked
 from pren.vision.preprocessing import Geometry, Preprocessing
-from pren.vision.weights import absolute_weights, weights_digest
+from pren.vision.weights import absolute_weights, installed_backbone, weights_digest
 
 BATCH = 64
 # On a CPU, memory for large activations is handed out page by page and anew each time: twice as slow as for few images.
@@ -34,13 +34,24 @@ OnProgress = Callable[[int, int, int], None]  # files done, of them extracted an
 
 
 class Extractor(BaseModel):
-    """A frozen backbone, as a user asks for it; see `load_weights` and `Preprocessing` for weights and geometry."""
+    """A frozen backbone, as a user asks for it; see `load_weights` and `Preprocessing` for weights and geometry.
+
+    One that is not named is the one whose weights are installed, so that nothing need be fetched, or else the paper's.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    backbone: str = DEFAULT
+    backbone: str
     weights: str | None = None
     geometry: Geometry = "whole"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_backbone(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        own = None if given.get("weights") else installed_backbone()  # weights of a file are those of the paper's
+        return {"backbone": own or DEFAULT, **given}
 
     def with_absolute_paths(self) -> Extractor:
         """The same with a path that holds in any working folder."""
@@ -69,7 +80,10 @@ class FrozenBackbone:
         name, weights = extractor.backbone, extractor.weights
         backbone = find_backbone(name)
         if not backbone.trained:
-            raise PrenError(f"{name} has no trained weights to freeze: choose another backbone, such as {DEFAULT}.")
+            raise PrenError(
+                f"{name} has no trained weights to freeze: choose another backbone, such as {DEFAULT}, or a method "
+                "that trains one (--method pren without --frozen)."
+            )
         preprocessing = backbone.preprocessing(weights, extractor.geometry)
         network, width = create_backbone(name, preprocessing.sample_shape, seed=0)
         backbone.give_weights(network, weights)

@@ -55,6 +55,12 @@ def package_of(name: str, weights: str | None = None) -> Package | None:
     return package if weights is None and package and find_spec(package.module) else None
 
 
+def installed_backbone() -> str | None:
+    """The timm model whose weights are installed; None if there is no such model, or a choice."""
+    names = [name for name in PACKAGES if package_of(name)]
+    return names[0] if len(names) == 1 else None
+
+
 def load_weights(model: nn.Module, name: str, weights: str | None) -> None:
     """Give a timm model without a classifier its weights.
 
