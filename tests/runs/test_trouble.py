@@ -253,7 +253,7 @@ UNSHARE = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c")
 
 def arguments_of(config, out):
     params = [f"--set={key}={list(v) if isinstance(v, tuple) else v}" for key, v in config.params.items()]
-    return ["fit", config.data, *params, "--out", str(out)]
+    return ["fit", config.data, "--method", config.method, *params, "--out", str(out)]
 
 
 def execute(*command):
