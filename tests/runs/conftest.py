@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import logging
 import os
 
 import numpy as np
@@ -28,6 +29,13 @@ SMALL = {
 def no_waiting_for_the_disk(monkeypatch):
     """Nobody pulls the plug here, so files need not be on the disk before the next line."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture(autouse=True)
+def no_log_on_the_terminal():
+    """Some tests call the command line, which sends the log there, also for those that follow."""
+    yield
+    logging.getLogger("pren").handlers.clear()
 
 
 class Interrupted(KeyboardInterrupt):
