@@ -26,7 +26,7 @@ from pren.refinement.sinkhorn import even_offsets
 log = logging.getLogger(__name__)
 STEPS = 15
 SOFT_STEPS, SOFTNESS = 5, 0.5  # the first steps, in which images are decided half as much
-LEAST_TRUST = 0.25  # in what is known, however far away the pool lies: with less, GZSL finds no unseen class
+LEAST_TRUST = {"zsl": 0.1, "gzsl": 0.25}  # in what is known; with less, no image goes to an unseen class in GZSL
 LEAST_VARIANCE = 1e-6  # what a pool can take σ² down to, as a share of that of the labelled images
 ROUNDING = 1e-24  # of a square: what is smaller by so much is nothing
 
@@ -171,7 +171,10 @@ def moved_to(X: Matrix, prior: Prior) -> tuple[Prior, float]:
     apart = float((away**2).mean() / expected)
     if apart <= CHANCE:
         return prior, apart
-    means, trust = prior.means + (1 - 1 / apart) * away, max(CHANCE / apart, LEAST_TRUST)
+    means, trust = (
+        prior.means + (1 - 1 / apart) * away,
+        max(CHANCE / apart, LEAST_TRUST["gzsl" if prior.counts.any() else "zsl"]),
+    )
     return Prior(means, prior.counts * trust, prior.covariance / trust, prior.variance), apart
 
 
