@@ -29,7 +29,13 @@ def store(request):
 
 
 def test_there_are_results():
-    assert [path.name for path in STORES] == ["cub-ps-gzsl", "cub-ps-zsl", "cub-ss-zsl"]
+    assert [path.name for path in STORES] == [
+        "cub-ps-gzsl",
+        "cub-ps-gzsl-prepared",
+        "cub-ps-zsl",
+        "cub-ps-zsl-prepared",
+        "cub-ss-zsl",
+    ]
 
 
 def test_tables_are_what_the_cells_say(store):
@@ -63,7 +69,7 @@ def test_cells_of_a_method_differ_in_the_seed_alone(store):
 
 def test_the_page_says_what_the_tables_say(store):
     folder, by_method = store
-    page = (RESULTS / "comparison.md").read_text(encoding="utf-8")
+    page = (RESULTS / ("recipe.md" if "prepared" in folder.name else "comparison.md")).read_text(encoding="utf-8")
     part = page.split(f"({folder.name}/table.md)")[1]
     lines = re.search(r"(?:^\|.*\n)+", part, flags=re.MULTILINE).group().splitlines()
     header = [text.strip() for text in lines[0].strip("|").split("|")]
