@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pren.methods.base import Method
     from pren.methods.eszsl import ESZSL
     from pren.methods.pren import PrEN
+    from pren.methods.pren_pool import PrENPool
     from pren.methods.registry import create, list_methods, register_method
     from pren.methods.storage import load_model
     from pren.predictor import Predictions, Predictor
@@ -32,6 +33,7 @@ _HOMES = {
     "ESZSL": "pren.methods.eszsl",
     "Method": "pren.methods.base",
     "PrEN": "pren.methods.pren",
+    "PrENPool": "pren.methods.pren_pool",
     "PrenError": "pren.errors",
     "Predictions": "pren.predictor",
     "Predictor": "pren.predictor",
@@ -56,6 +58,7 @@ __all__ = [
     "ClassTable",
     "Method",
     "PrEN",
+    "PrENPool",
     "Predictions",
     "Predictor",
     "PrenError",
