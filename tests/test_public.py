@@ -14,6 +14,7 @@ NAMES = {
     "ClassTable",
     "Method",
     "PrEN",
+    "PrENPool",
     "PrenError",
     "Predictions",
     "Predictor",
