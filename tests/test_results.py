@@ -35,6 +35,7 @@ def test_there_are_results():
         "cub-ps-zsl",
         "cub-ps-zsl-prepared",
         "cub-ss-zsl",
+        "cub-ss-zsl-prepared",
     ]
 
 
