@@ -141,7 +141,7 @@ class PrEN(EndToEnd):
         )
         for done in progressive_training(learner, SELECTIONS[self.selection], plan, last):
             self._adam_state = learner.adam_state()
-            if done.number and fabric.is_global_zero:
+            if done.number == done.of > 0 and fabric.is_global_zero:
                 self._name_classes_without_images(done, plan)
             yield done
 
@@ -150,7 +150,7 @@ class PrEN(EndToEnd):
         without = np.setdiff1d(np.flatnonzero(plan.candidates(done.number)), labels)
         if len(without):
             names = [self.classes_.names[row] for row in self._order()[without]]
-            log.info("Round %d: no image of the pool is taken for %s.", done.number, ", ".join(map(repr, names)))
+            log.warning("In the last round no image of the pool is taken for %s.", ", ".join(map(repr, names)))
 
     def _refined_pool(self, fabric: Fabric) -> Matrix:
         """(N, L) of the pool by the model of the last finished round, without γ; classes as the network has them."""
