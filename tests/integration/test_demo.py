@@ -42,6 +42,7 @@ def test_for_people_and_what_it_tells_them_to_try(good):
     assert Path("runs/demo/pren/model.safetensors").is_file()
     for title in ("PrEN-Pool", "PrEN", "PrEN w/o Proj", "Progressive Training", "ESZSL"):
         assert any(line.startswith(f"{title}  ") for line in out.splitlines())
+    assert demo.REMARK in out
     commands = [shlex.split(line, comments=True) for line in out.splitlines() if line.startswith("  pren ")]
     assert [command[1] for command in commands] == ["show", "evaluate", "predict", "predict", "fit"]
     for command in commands[:-1]:

@@ -25,8 +25,9 @@ slanted, blurred and noisy. To be quick: {QUICK["rounds"]} rounds instead of the
 and heads of (128, 128) units instead of (512, 512).
 """
 REMARK = """\
-PrEN-Pool, the default of 'pren fit', wants the features of a trained backbone. Here it
-gets bare pixels, slanted, blurred and noisy; PrEN trains a small network on them.
+PrEN-Pool, the default of 'pren fit', wants the features of a trained backbone.
+Here it gets bare pixels, slanted, blurred and noisy; PrEN trains a small
+network on them.
 """
 IMAGES = 20  # how many pool images are written out to try `pren predict` on
 
@@ -52,7 +53,7 @@ def demo(
     stdout().print(f"\n[bold]On the 20 classes that were never labelled (per cent, seed {seed})[/]")
     cells = [(row["title"], percent(row["top1"]), percent(row["macc"]), f"{row['seconds']:.0f} s") for row in rows]
     stdout().print(table(["", "Top-1", "mAcc", "time"], cells), "")
-    say(REMARK)
+    stdout().print(REMARK)
     pren = "pren" if shutil.which("pren") else sys.argv[0]  # after `make demo` it is .venv/bin/pren
     run, images = folder / "pren", folder / "images"
     say(f"The run folder is {run}. Try next:")
