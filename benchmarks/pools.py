@@ -40,7 +40,7 @@ def run(settings: Settings) -> list[Table]:
     if settings.quick:
         cases = [(100, 5), (200, 5)]
     table = Table(
-        "Fitting a pool: 100 seen classes, CUB's features with noise where CUB is at hand, one thread",
+        "Fitting a pool: 100 seen classes, CUB's features moved by class where CUB is at hand, one thread",
         ["what looks at the pool", "images", "unseen classes", "fit, CPU s", "peak MB", "of it inputs MB"],
         notes=["One run each. Whitening, which looks at all images once, is a part of it."],
     )
