@@ -193,3 +193,10 @@ def test_the_backbone_of_photographs_is_resnet34(problem, monkeypatch):
 def test_wrong_parameters_are_explained_before_they_are_used(problem, params):
     with pytest.raises(PrenError, match=next(iter(params))):
         fit(problem, **params)
+
+
+def test_a_preparation_that_has_no_effect_on_images_is_said_to_have_none(problem, fitted, caplog):
+    assert same_bits(fit(problem), fitted)
+    assert "has no effect" not in caplog.text
+    assert same_bits(fit(problem, features="whitened"), fitted)
+    assert "features=whitened has no effect on images that a backbone learns from" in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Any, cast
 
@@ -19,6 +20,8 @@ from pren.preparation import Matrix, Preparation
 from pren.problem import Problem
 from pren.vision.backbones import DEFAULT, check_takes, create_backbone, find_backbone
 from pren.vision.preprocessing import Geometry, Preprocessing
+
+log = logging.getLogger(__name__)
 
 
 class EndToEnd(NetworkMethod):
@@ -41,7 +44,11 @@ class EndToEnd(NetworkMethod):
     _features_made: int  # how many the backbone makes of an image
 
     def _fit_preparation(self, problem: Problem) -> Preparation | None:
-        return super()._fit_preparation(problem) if len(self.sample_shape_) == 1 else None
+        if len(self.sample_shape_) == 1:
+            return super()._fit_preparation(problem)
+        if self.features != "raw":
+            log.warning("features=%s has no effect on images that a backbone learns from: see --frozen.", self.features)
+        return None
 
     def _restore_preparation(self, tensors: dict[str, Tensor]) -> Preparation | None:  # type: ignore[override]
         return super()._restore_preparation(tensors) if len(self.sample_shape_) == 1 else None
