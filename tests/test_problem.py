@@ -12,7 +12,7 @@ from pren.errors import PrenError
 from pren.inputs import ArrayInputs
 from pren.methods.eszsl import ESZSL
 from pren.preparation.whitening import Whitened
-from pren.problem import Answers, ClassTable, Problem, candidates_of, label_indices
+from pren.problem import UNKNOWN, Answers, ClassTable, Problem, candidates_of, label_indices
 
 NAMES = ["cat", "ape", "dog", "bee"]
 RNG = np.random.default_rng(0)
@@ -254,8 +254,9 @@ def test_methods_share_their_preparation(monkeypatch):
 
 def test_a_problem_has_no_place_for_the_answers():
     fields = {field.name for field in dataclasses.fields(Problem)}
-    assert fields == set("train labels pool classes setting backbone extractor source _learned".split())
+    assert fields == set("train labels pool classes setting backbone extractor source given _learned".split())
     assert problem()._learned == {}, "a shelf for what methods learn from the rest"
+    assert problem().given is None, "what a person has given on purpose, and nothing else"
     parameters = set(inspect.signature(Problem.from_arrays).parameters)
     assert parameters == set("features labels signatures pool class_names setting normalise backbone source".split())
 
@@ -386,3 +387,38 @@ def test_they_are_shown_in_a_line_each():
     answers = Answers(np.array([2, -1, 2]), ("a", "b", "c")).without([(0, "it is empty")])
     assert repr(answers) == "Answers(1 of 2 known, 1 files unreadable)"
     assert answers.names == ("b", "c")
+
+
+# --- labels that a person has given to images of the pool
+
+
+def given(*pairs):
+    labels = np.full(len(POOL), UNKNOWN)
+    for place, row in pairs:
+        labels[place] = row
+    return labels
+
+
+def test_given_labels_are_part_of_the_split():
+    made = problem()
+    one, other = (dataclasses.replace(made, given=given((3, row))) for row in (1, 3))
+    assert len({part.fingerprint()["split"] for part in (made, one, other)}) == 3
+    assert len({part.fingerprint()["data"] for part in (made, one, other)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "setting", "said"),
+    [
+        (given()[1:], "zsl", "17 images but given labels have shape"),
+        (given((0, 4)), "gzsl", "not one of the classes"),
+        (given((0, -2)), "gzsl", "not one of the classes"),
+        (given((0, 0)), "zsl", "not one of the classes"),  # a seen class
+    ],
+)
+def test_given_labels_that_cannot_be_are_refused(labels, setting, said):
+    with pytest.raises(PrenError, match=said):
+        dataclasses.replace(problem(setting=setting), given=labels)
+
+
+def test_a_seen_class_can_be_given_where_it_is_a_candidate():
+    assert dataclasses.replace(problem(setting="gzsl"), given=given((0, 0))).given[0] == 0

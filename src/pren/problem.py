@@ -142,6 +142,8 @@ class Problem:
         backbone: The network these inputs are made for, None for features.
         extractor: What made the features, so that a model of them can be given images; None if nobody knows.
         source: Where the problem comes from (names, hashes, choices made); recorded with every run.
+        given: (N_pool,) the classes that a person has given to some images of the pool, to learn from: candidates, and
+            `UNKNOWN` elsewhere; None if to none.
     """
 
     train: Inputs
@@ -152,6 +154,7 @@ class Problem:
     backbone: str | None = None
     extractor: dict[str, Any] | None = None
     source: dict[str, Any] = field(default_factory=dict)
+    given: NDArray[np.int64] | None = None
     _learned: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -164,6 +167,19 @@ class Problem:
             raise PrenError("The pool is empty: there is no unlabelled image to recognise.")
         if self.labels.shape != (len(self.train),):
             raise PrenError(f"There are {len(self.train)} training inputs but labels have shape {self.labels.shape}.")
+        if self.given is not None:
+            self._check_given(self.given)
+
+    def _check_given(self, given: NDArray[np.int64]) -> None:
+        if given.shape != (len(self.pool),):
+            raise PrenError(f"The pool has {len(self.pool)} images but given labels have shape {given.shape}.")
+        rows = given[given != UNKNOWN]
+        if ((rows < 0) | (rows >= len(self.classes))).any() or not self.candidates()[rows].all():
+            raise PrenError("A label that is given to an image of the pool is not one of the classes it can be of.")
+
+    def candidates(self) -> NDArray[np.bool_]:
+        """(L,) the classes that an image of the pool can be taken for."""
+        return self.classes.among(candidates_of(self.setting))
 
     def once(self, what: str, learn: Callable[[], T]) -> T:
         """What `learn` has returned the first time it was asked for: fits of one problem share their preparation."""
@@ -236,6 +252,9 @@ class Problem:
             split.update(f"{table.names[row]}\0{table.seen[row]}\0".encode())
         split.update(f"{self.setting}\0{len(self.pool)}\0".encode())
         split.update("\0".join(self.classes.names[label] for label in self.labels).encode())
+        if self.given is not None:
+            names = (*self.classes.names, "")  # the last for `UNKNOWN`
+            split.update("\0".join(["", *(names[row] for row in self.given)]).encode())
         return {"data": data.hexdigest()[:16], "split": split.hexdigest()[:16]}
 
 

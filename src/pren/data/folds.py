@@ -58,6 +58,7 @@ def _fold(problem: Problem, unseen: Indices, number: int) -> tuple[Problem, Answ
         train=problem.train.select(usable),
         labels=np.searchsorted(rows, labels[usable]),
         pool=problem.train.select(pool),
+        given=None,
         classes=ClassTable(
             names=tuple(table.names[row] for row in rows),
             signatures=scaled_anew(table.signatures[rows], problem.source.get("signatures", {}), seen),

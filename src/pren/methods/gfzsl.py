@@ -15,7 +15,7 @@ from pren.methods.base import SCALINGS, Method
 from pren.methods.params import learned, param
 from pren.methods.space import Real
 from pren.preparation import PREPARATIONS, Matrix
-from pren.problem import Problem, candidates_of
+from pren.problem import Problem
 
 LARGEST_LOG = 50.0  # of a predicted variance: e^50 is as good as infinite, and still a number
 LEAST_MASS = 1e-8  # a component with fewer images than that stays where it is
@@ -73,7 +73,7 @@ class GFZSL(Method):
         variances[table.unseen] = np.exp(np.clip(logs, np.log(floor), max(np.log(floor), LARGEST_LOG)))
         self.likelihoods_: list[float] = []
         if self.transductive:
-            mixture = np.flatnonzero(table.among(candidates_of(problem.setting)))
+            mixture = np.flatnonzero(problem.candidates())
             means[mixture], variances[mixture], self.likelihoods_ = expectation_maximisation(
                 self._features(problem.pool),
                 means[mixture],

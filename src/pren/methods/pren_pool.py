@@ -18,7 +18,7 @@ from pren.methods.params import learned, param
 from pren.methods.space import Choice, Real
 from pren.preparation import PREPARATIONS, Matrix
 from pren.preparation.whitening import CHANCE
-from pren.problem import Problem, candidates_of
+from pren.problem import Problem
 from pren.refinement import REFINEMENTS
 from pren.refinement.base import blocks, squared_distances
 from pren.refinement.sinkhorn import even_offsets
@@ -118,7 +118,7 @@ class PrENPool(Method):
         guess = guess_means(table.signatures[table.seen], means[table.seen], table.signatures[table.unseen])
         means[table.unseen] = guess.means
         everyone = Prior(means, counts, guess.covariance, variance)
-        candidates = table.among(candidates_of(problem.setting))
+        candidates = problem.candidates()
         pool = self._features(problem.pool)
         prior, apart = moved_to(pool, everyone._replace(means=means[candidates], counts=counts[candidates]))
         if apart > CHANCE:

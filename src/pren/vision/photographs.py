@@ -135,5 +135,6 @@ def _without(
         train=train.select(np.delete(np.arange(len(train)), bad_train)),
         labels=np.delete(problem.labels, bad_train),
         pool=pool.select(np.delete(np.arange(len(pool)), bad_pool)),
+        given=None if problem.given is None else np.delete(problem.given, bad_pool),
     )
     return problem, None if answers is None else answers.without(in_pool)
