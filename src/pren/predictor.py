@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from pren.methods.storage import MODEL_FILE, load_model
 from pren.problem import UNKNOWN, ClassTable, candidates_of
 from pren.runs.folder import RunFolder
 from pren.scoring import top_classes
+from pren.trust import Trust
 from pren.vision.cache import FeatureCache
 from pren.vision.extraction import BATCH, WORKERS, FrozenBackbone, extract
 from pren.vision.images import ImageFiles, image_files, open_pictures
@@ -32,7 +33,14 @@ from pren.vision.preprocessing import Preprocessing, plain
 NUMBERS = 1 << 24  # how many are in memory at once: a hundred photographs
 Picture = str | Path | bytes | Image.Image
 Images = Picture | Sequence[Picture] | Inputs | Array
-Part = tuple[NDArray[np.float64], list[str]]  # (n, L) scores, NaN in the rows of what cannot be read; n errors
+
+
+class _Part(NamedTuple):
+    """Some of the inputs: (n, L) scores and (n,) familiarity, NaN where one cannot be read, and n errors."""
+
+    scores: NDArray[np.float64]
+    familiarity: NDArray[np.float64]
+    errors: list[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +49,14 @@ class Predictions:
 
     Attributes:
         names: (N,) the path of each file; the place of what is no file.
-        classes: (N, top) rows of the class table, best first; `UNKNOWN` (-1) where an input cannot be read.
+        classes: (N, top) rows of the class table, best first; `UNKNOWN` (-1) where an input cannot be read, or no label
+            is as sure as was asked for.
         scores: (N, top) their scores; NaN where an input cannot be read.
         errors: (N,) why an input cannot be read; "" if it can.
         table: The class table.
+        confidence: (N,) how likely the best class is right, from 0 to 1; NaN where nobody knows: the model was not
+            rehearsed, or other classes were asked for than it was fitted for.
+        familiarity: (N,) from 0 to 1: near 0, an input looks like none of the classes; NaN where nobody knows.
     """
 
     names: tuple[str, ...]
@@ -52,13 +64,15 @@ class Predictions:
     scores: NDArray[np.float64]
     errors: tuple[str, ...]
     table: ClassTable
+    confidence: NDArray[np.float64]
+    familiarity: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.names)
 
     @property
     def labels(self) -> list[tuple[str, ...]]:
-        """The names of the best classes of every input; none where it cannot be read."""
+        """The names of the best classes of every input; none where there are none."""
         names = self.table.names
         return [tuple(names[row] for row in best if row != UNKNOWN) for best in self.classes]
 
@@ -74,10 +88,18 @@ class Predictor:
         weights: The file with the frozen backbone's weights, if it is not where it was.
         cache: Where the features of files are kept; `PREN_CACHE` or ``~/.cache/pren`` by default. Those of pictures in
             memory are not kept.
+        trust: How far its labels can be trusted, as `pren.assess` tells; None if nobody knows.
     """
 
-    def __init__(self, model: Method, weights: str | None = None, cache: str | Path | None = None) -> None:
+    def __init__(
+        self,
+        model: Method,
+        weights: str | None = None,
+        cache: str | Path | None = None,
+        trust: Trust | None = None,
+    ) -> None:
         self.model = model
+        self.trust = trust
         self._weights = weights
         self._cache = cache
         self._fabric = single_process()
@@ -86,7 +108,8 @@ class Predictor:
     def load(cls, folder: str | Path, weights: str | None = None, cache: str | Path | None = None) -> Predictor:
         """Take the model of a run folder, or of a folder that `Method.save` wrote."""
         saved = (Path(folder) / MODEL_FILE).is_file() and not RunFolder(folder).holds_run()
-        return cls(load_model(folder) if saved else RunFolder.open(folder).model(), weights, cache)
+        model = load_model(folder) if saved else RunFolder.open(folder).model()
+        return cls(model, weights, cache, Trust.load(folder))
 
     def scores(self, images: Images) -> NDArray[np.float64]:
         """Score every class of N images as `predict` takes them: (N, L), columns as the rows of ``model.classes_``.
@@ -95,13 +118,15 @@ class Predictor:
             PrenError: If one of them cannot be read. (`predict` goes on without it.)
         """
         parts = []
-        for scores, errors in self._parts(self._opened(images)[1]):
-            for error in filter(None, errors):
+        for part in self._parts(self._opened(images)[1]):
+            for error in filter(None, part.errors):
                 raise PrenError(error)
-            parts.append(scores)
+            parts.append(part.scores)
         return np.concatenate(parts)
 
-    def predict(self, images: Images, top: int = 5, among: str | None = None) -> Predictions:
+    def predict(
+        self, images: Images, top: int = 5, among: str | None = None, precision: float | None = None
+    ) -> Predictions:
         """Find the best classes of every input.
 
         Args:
@@ -110,23 +135,38 @@ class Predictor:
                 to 1, of the shape that the model or its backbone takes: an array or `Inputs`.
             top: How many classes; fewer if there are fewer candidates.
             among: "unseen", "seen" or "all"; by default "unseen" in ZSL and "all" in GZSL.
+            precision: Label only what is so sure, and so familiar, that this share of the labels is right: 0.95, say.
 
         Raises:
             PrenError: If these inputs are not for this model. One that cannot be read has an error in the result.
         """
         if top < 1:
             raise PrenError(f"top must be 1 or more, not {top}.")
-        table, among = self.model.classes_, among or candidates_of(self.model.setting_)
+        model, usual = self.model, candidates_of(self.model.setting_)
+        table, among = model.classes_, among or usual
         table.among(among)  # an unknown word is told before the work
+        trust = self.trust if among == usual else None
+        if precision is not None and trust is None:
+            raise PrenError(
+                "Nobody knows how sure these labels are. Rehearsals tell (pren fit --rehearsals 10), for the classes "
+                "that the model was fitted for."
+            )
         names, inputs = self._opened(images)
-        classes, points, errors = [], [], []
-        for scores, faults in self._parts(inputs):
+        errors: list[str] = []
+        found = []
+        for scores, familiarity, faults in self._parts(inputs):
             best, values = top_classes(scores, table, among, top)
-            best[[bool(fault) for fault in faults]] = UNKNOWN
-            classes.append(best)
-            points.append(values)
+            bad = np.array([bool(fault) for fault in faults], dtype=bool)
+            best[bad] = UNKNOWN
+            confidence = np.full(len(scores), np.nan)
+            if trust is not None:
+                confidence[~bad] = trust.sure(scores[~bad], table, model.setting_)
+                if precision is not None:
+                    best[~trust.reaches(precision, confidence, familiarity)] = UNKNOWN
             errors += faults
-        return Predictions(tuple(names), np.concatenate(classes), np.concatenate(points), tuple(errors), table)
+            found.append((best, values, confidence, familiarity))
+        classes, points, sure, familiar = (np.concatenate(part) for part in zip(*found, strict=True))
+        return Predictions(tuple(names), classes, points, tuple(errors), table, sure, familiar)
 
     def _opened(self, images: Images) -> tuple[Sequence[str], Inputs]:
         """What to call each of the inputs, and these as the model or its backbone takes them."""
@@ -137,8 +177,8 @@ class Predictor:
         names = list(map(str, range(len(inputs)))) if pictures is None else pictures[0]
         return names, inputs.prepared(self._preprocessing) if inputs.photographs else inputs
 
-    def _parts(self, inputs: Inputs) -> Iterator[Part]:
-        """Scores and errors of a few at a time."""
+    def _parts(self, inputs: Inputs) -> Iterator[_Part]:
+        """What is known of a few at a time."""
         files = image_files(inputs) if inputs.photographs else None
         if files is not None and files.on_disk and self.model.extractor_ is not None:
             yield from self._through_cache(files)
@@ -151,7 +191,7 @@ class Predictor:
                 values = levels.float().div_(255)
             yield self._scored(self._as_trained(values), errors)
 
-    def _through_cache(self, files: ImageFiles) -> Iterator[Part]:
+    def _through_cache(self, files: ImageFiles) -> Iterator[_Part]:
         store = FeatureCache(self._cache, self._frozen.facts, self._frozen.width)
         workers = 0 if len(files) <= BATCH else WORKERS  # a process takes longer to start than a few photographs
         found = extract(files, self._frozen, store, self._fabric, workers)
@@ -170,11 +210,14 @@ class Predictor:
         features = self._frozen(inputs * 255, self._fabric.device)
         return ArrayInputs(features.astype(np.float16), "features")  # as the cache has them
 
-    def _scored(self, inputs: Inputs, errors: list[str]) -> Part:
-        scores = np.full((len(errors), len(self.model.classes_)), np.nan)
+    def _scored(self, inputs: Inputs, errors: list[str]) -> _Part:
+        scores, familiarity = np.full((len(errors), len(self.model.classes_)), np.nan), np.full(len(errors), np.nan)
         if len(inputs) or not errors:
-            scores[[not error for error in errors]] = self.model.scores(inputs)
-        return scores, errors
+            good = [not error for error in errors]
+            scores[good] = self.model.scores(inputs)
+            if self.trust is not None:
+                familiarity[good] = self.trust.familiar(inputs)
+        return _Part(scores, familiarity, errors)
 
     @cached_property
     def _frozen(self) -> FrozenBackbone:

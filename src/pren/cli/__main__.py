@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from pren.cli import compare, data, demo, evaluate, extract, fit, listing, predict, show, tune
+from pren.cli import compare, data, demo, evaluate, extract, fit, forecast, listing, predict, show, tune
 from pren.cli.launch import leave, speaks_for_its_machine
 from pren.cli.output import complain
 from pren.errors import PrenError, SharedError
@@ -33,6 +33,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 app.command("demo")(demo.demo)
 app.command("fit")(fit.fit)
+app.command("forecast")(forecast.forecast)
 app.command("extract")(extract.extract)
 app.command("tune")(tune.tune)
 app.command("compare")(compare.compare)

@@ -12,10 +12,12 @@ import typer
 
 from pren.cli import options
 from pren.cli.bundles import bundled
+from pren.cli.forecast import chosen_method
 from pren.cli.launch import Processes, launch
 from pren.cli.options import DataChoice, Json, command_line
 from pren.cli.output import print_json, show_log
-from pren.cli.progress import extraction, interruptible, rounds
+from pren.cli.progress import extraction, interruptible, rehearsals, rounds
+from pren.cli.trust import TrustChoice
 from pren.cli.vision import BackboneChoice
 from pren.errors import PrenError
 
@@ -31,13 +33,12 @@ def fit(
     *,
     chosen: DataChoice,
     vision: BackboneChoice,
-    method: Annotated[str | None, typer.Option(help="See 'pren list methods'; pren-pool by default.")] = None,
+    method: options.MethodName = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same model.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder; by default a name under runs/.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run in --out.")] = False,
-    assignments: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any parameter of the method; repeatable.")
-    ] = None,
+    assignments: options.Assignments = None,
+    trust: TrustChoice,
     processes: Processes,
     accelerator: options.Accelerator = "auto",
     config: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Settings; other options win.")] = None,
@@ -53,9 +54,9 @@ def fit(
         from pren.runs.folder import RunFolder
 
         base = RunFolder.open(out).config().model_dump() if resume and out is not None else None
-        given = {"data": data, "method": method, **chosen.settings()}
+        given = {"data": data, "method": method, **chosen.settings(), **trust.settings()}
         built = options.build_config(given, data_options, params, config, base)
-        return options.with_seed(vision.applied(built), seed)
+        return options.with_seed(chosen_method(built, vision, quiet=not fabric.is_global_zero), seed)
 
     wanted = _agree(fabric, read_config)
     folder = out or _default_folder(wanted)
@@ -65,9 +66,21 @@ def fit(
 
     title, command = f"{METHODS[wanted.method].title} on {wanted.data}", command_line()
     advice = partial(how_to_resume, folder)
-    with rounds(title, quiet) as on_round, extraction(quiet) as on_extract, interruptible(advice, quiet):
+    with (
+        rounds(title, quiet) as on_round,
+        extraction(quiet) as on_extract,
+        rehearsals(quiet) as on_rehearsal,
+        interruptible(advice, quiet),
+    ):
         run = train(
-            wanted, folder, resume=resume, command=command, on_round=on_round, on_extract=on_extract, fabric=fabric
+            wanted,
+            folder,
+            resume=resume,
+            command=command,
+            on_round=on_round,
+            on_extract=on_extract,
+            on_rehearsal=on_rehearsal,
+            fabric=fabric,
         )
     if not quiet:
         from pren.cli.summary import run_summary, show_summary

@@ -40,6 +40,14 @@ Data = typer.Argument(metavar="DATA", help="A registered name, a folder, or a .n
 Root = Annotated[
     str | None, typer.Option("--root", help="The folder of a data set that is not embedded; $PREN_DATA by default.")
 ]
+MethodName = Annotated[
+    str | None,
+    typer.Option("--method", help="See 'pren list methods'; pren-pool by default. auto takes the best forecast."),
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Any parameter of the method; repeatable."),
+]
 Signatures = Annotated[
     str | None,
     typer.Option(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pren.core.progressive import Round
     from pren.methods.base import Method
     from pren.runs.train import OnRound
+    from pren.trust import OnRehearsal
     from pren.vision.extraction import OnProgress
 
 SECONDS_BETWEEN_LINES = 10
@@ -88,6 +89,21 @@ def extraction(quiet: bool = False) -> Iterator[OnProgress | None]:
             if not console.is_terminal and now - said > SECONDS_BETWEEN_LINES:
                 said = now
                 console.print(f"  extracted {done}/{total}   {rate:.0f} images/s   {(total - done) / rate:.0f} s left")
+
+        yield show
+
+
+@contextmanager
+def rehearsals(quiet: bool = False) -> Iterator[OnRehearsal | None]:
+    """Show how far rehearsals are; yields as `rounds` does."""
+    if quiet:
+        yield None
+        return
+    with _bar("rehearsing", TimeElapsedColumn()) as (_, progress):
+        task = progress.add_task("rehearsing", total=None, visible=False)
+
+        def show(done: int, total: int, right: float) -> None:
+            progress.update(task, completed=done, total=total, visible=done < total)
 
         yield show
 

@@ -18,7 +18,7 @@ def show(run: RunPath, json: Json = False) -> None:
     if json:
         print_json({**summary, "history": history})
         return
-    show_summary(summary)
+    show_summary(summary, every_class=True)
     stdout().print("", table(["parameter", "value"], summary["params"].items(), 2), sep="\n")
     if history:
         columns = list(history[-1])

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import csv
+import shlex
 from pathlib import Path
 from typing import Any
 
+from pren.cli.ending import in_lines, label_facts
 from pren.cli.output import percent, safe, say, stdout, table
+from pren.cli.trust import in_words
 from pren.evaluation import FIGURES, TITLES
 from pren.methods.registry import METHODS
-from pren.methods.storage import MODEL_FILE
-from pren.runs.folder import RunFolder
+from pren.methods.storage import MODEL_FILE, read_facts
+from pren.problem import candidates_of
+from pren.runs.folder import PREDICTIONS, RunFolder
+from pren.runs.tables import read_predictions
+from pren.trust import Forecast
 
 # What a method does with images; it has no effect on the features of a frozen backbone.
 OF_IMAGES = set("backbone weights geometry backbone_lr augmentation precision train_statistics".split())
@@ -18,7 +23,7 @@ OF_IMAGES = set("backbone weights geometry backbone_lr augmentation precision tr
 
 def run_summary(run: RunFolder) -> dict[str, Any]:
     """What a run was, how far it came, how well it did and where its results are; JSON-ready."""
-    config, history, finished = run.config(), run.history(), run.finished()
+    config, history, finished, trust = run.config(), run.history(), run.finished(), run.trust()
     without_effect = OF_IMAGES if config.extractor is not None else set()
     return {
         "run": str(run.path),
@@ -34,13 +39,28 @@ def run_summary(run: RunFolder) -> dict[str, Any]:
         "rounds_done": history[-1]["round"] if history else None,
         "rounds": config.params.get("rounds") or config.params.get("epochs") or 0,
         "metrics": run.metrics(),
+        "forecast": None if trust is None else trust.forecast.model_dump(mode="json"),
+        "labels": _label_facts(run) if finished else None,
         "model": str(run.path / MODEL_FILE) if finished else None,
-        "predictions": str(run.path / "predictions.csv") if finished else None,
+        "predictions": str(run.path / PREDICTIONS) if finished else None,
     }
 
 
-def show_summary(summary: dict[str, Any]) -> None:
-    """Print a summary as a small table, and where the results are."""
+def _label_facts(run: RunFolder) -> dict[str, Any]:
+    known = read_facts(run.path)
+    names = list(zip(known["class_names"], known["seen"], strict=True))
+    groups = [[name for name, seen in names if not seen], [name for name, seen in names if seen]]
+    among = groups if candidates_of(known["setting"]) == "all" else groups[:1]
+    return label_facts(read_predictions(run.path / PREDICTIONS), among)
+
+
+def show_summary(summary: dict[str, Any], every_class: bool = False) -> None:
+    """Print a summary as a small table, and where the results are.
+
+    Args:
+        summary: What `run_summary` returns.
+        every_class: Whether to tell of every class how many images it has got, however many classes there are.
+    """
     setting, metrics, asked = summary["setting"], summary["metrics"], summary["extractor"]
     method = METHODS[summary["method"]].title
     data = Path(summary["data"]).name  # of a file, whose path is long; a registered name is its own
@@ -58,8 +78,23 @@ def show_summary(summary: dict[str, Any]) -> None:
     split_hash = hashes.get("split", "?") if isinstance(hashes, dict) else "?"
     say(f"split {split_hash}, seed {summary['params'].get('seed', '-')}")
     if summary["finished"]:
-        say(f"Model: {summary['model']}")
-        say(f"Labels: {summary['predictions']} ({_counted(Path(summary['predictions']))})")
+        _show_labels(summary, every_class)
+
+
+def _show_labels(summary: dict[str, Any], every_class: bool) -> None:
+    """What to expect of the labels, what to look at, and where they are."""
+    facts, run, forecast = summary["labels"], summary["run"], summary["forecast"]
+    say("")
+    if forecast is not None:
+        say(in_words(Forecast.model_validate(forecast)), style="bold")
+    else:
+        say("Nobody knows how many of these labels are right: --rehearsals 10 tells, at the price of ten more fits.")
+    for line in in_lines(facts, every_class):
+        say(line)
+    say("")
+    say(f"Labels: {summary['predictions']} ({_counted(facts)})")
+    say(f"Model: {summary['model']}")
+    say(f"What to look at first: pren suggest {shlex.quote(run)}")
 
 
 def _state(summary: dict[str, Any]) -> str:
@@ -71,11 +106,7 @@ def _state(summary: dict[str, Any]) -> str:
     return f"unfinished, {summary['rounds_done']} of {summary['rounds']} {unit}"
 
 
-def _counted(predictions: Path) -> str:
+def _counted(facts: dict[str, Any]) -> str:
     """How many images have a row, and how many of them could not be read."""
-    with predictions.open(newline="", encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
-    if "error" not in header:
-        return f"{len(rows)} images"
-    bad = sum(bool(row[header.index("error")]) for row in rows)
-    return f"{len(rows)} photographs{f', {bad} of them cannot be read' if bad else ''}"
+    bad = facts["unreadable"]
+    return f"{facts['images']} images{f', {bad} of them cannot be read' if bad else ''}"

@@ -3,7 +3,7 @@
 from pren.data.arrays import load_arrays, read_inputs
 from pren.data.folder import load_folder
 from pren.data.folder_check import report_folder
-from pren.data.folds import class_folds
+from pren.data.folds import check_can_hold_out, class_folds, held_out
 from pren.data.numbers import Shift, load_numbers
 from pren.data.registry import DATASETS, Dataset, find_dataset, is_path, list_datasets, load, register_dataset
 from pren.data.survey import own_folds, survey
@@ -13,8 +13,10 @@ __all__ = [
     "DATASETS",
     "Dataset",
     "Shift",
+    "check_can_hold_out",
     "class_folds",
     "find_dataset",
+    "held_out",
     "is_path",
     "list_datasets",
     "load",

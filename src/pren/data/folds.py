@@ -6,6 +6,7 @@ in a fold's class table.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from pren.signatures import scaled_anew
 
 FOLDS = 3  # as many as the benchmarks have
 FEWEST = 2  # classes that play the unseen ones: with one, every answer would be right
+LEAVES = 3  # of the seen classes, at most one in so many is held out in a draw
 
 
 def class_folds(problem: Problem) -> list[tuple[Problem, Answers]]:
@@ -33,13 +35,47 @@ def class_folds(problem: Problem) -> list[tuple[Problem, Answers]]:
     Raises:
         PrenError: If there are too few seen classes.
     """
-    seen = np.flatnonzero(problem.classes.seen)
-    count = min(FOLDS, len(seen) // FEWEST)
-    if count < 2:
-        raise PrenError(f"{len(seen)} seen classes are too few to hold some out: at least {2 * FEWEST} are needed.")
-    by_name = seen[np.argsort(np.array(problem.classes.names)[seen], kind="stable")]
+    by_name = _seen_by_name(problem)
     drawn = stream(DATA_SEED, "class folds").permutation(by_name)
-    return [_fold(problem, part, number) for number, part in enumerate(np.array_split(drawn, count), start=1)]
+    parts = np.array_split(drawn, min(FOLDS, len(by_name) // FEWEST))
+    return [_fold(problem, part, number) for number, part in enumerate(parts, start=1)]
+
+
+def held_out(problem: Problem, draws: int) -> Iterator[tuple[Problem, Answers]]:
+    """Let seen classes play the unseen ones: as many as there are of these, where that leaves enough seen ones.
+
+    Every class has its turn before any has a second one. As with `class_folds`, the draws are part of the data.
+
+    Args:
+        problem: As for `class_folds`.
+        draws: How many.
+
+    Raises:
+        PrenError: If there are too few seen classes.
+    """
+    by_name = _seen_by_name(problem)
+    count = max(FEWEST, min(int(problem.classes.unseen.sum()), len(by_name) // LEAVES))
+    rng, waiting = stream(DATA_SEED, "held out"), by_name[:0]
+    for number in range(1, draws + 1):
+        if len(waiting) < count:
+            again = rng.permutation(by_name)
+            waiting = np.concatenate([waiting, again[~np.isin(again, waiting)]])
+        chosen, waiting = waiting[:count], waiting[count:]
+        yield _fold(problem, np.sort(chosen), number)
+
+
+def check_can_hold_out(problem: Problem) -> None:
+    """Raise a `PrenError` if there are too few seen classes to hold some out."""
+    seen = int(problem.classes.seen.sum())
+    if seen < 2 * FEWEST:
+        raise PrenError(f"{seen} seen classes are too few to hold some out: at least {2 * FEWEST} are needed.")
+
+
+def _seen_by_name(problem: Problem) -> Indices:
+    """The seen classes in an order that theirs in the table does not matter to."""
+    check_can_hold_out(problem)
+    seen = np.flatnonzero(problem.classes.seen)
+    return seen[np.argsort(np.array(problem.classes.names)[seen], kind="stable")]
 
 
 def _fold(problem: Problem, unseen: Indices, number: int) -> tuple[Problem, Answers]:

@@ -201,7 +201,7 @@ def _choose(base: RunConfig, study: Study, folds: Sequence[tuple[Problem, Answer
     figure, number = MAIN_FIGURE[base.setting], len(study.trials)
     record = {"figure": figure, "mean_over_folds": value, "folds": figures, "trials": number}
     record |= {"hashes": study.what["folds"], "version": __version__}
-    update = {"params": {**base.params, **params}, "record": {"tuned": record}}
+    update = {"params": {**base.params, **params}, "choose_gamma": False, "record": {"tuned": record}}
     chosen = base.with_absolute_paths().model_copy(update=update)
     failed = sum(trial.value is None for trial in study.trials)
     return Tuned(chosen.resolved(), figure, value, figures, number, failed)

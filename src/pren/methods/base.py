@@ -49,9 +49,11 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         refinement_: What scores go through before γ.
         extractor_: What made the features it was fitted with; None if nobody knows, or for images.
         preprocessing_: What image files are brought to; None where inputs are arrays.
+        chosen_gamma_: The γ that was chosen on held-out classes and stands for the parameter; None if none was.
     """
 
     name: ClassVar[str]
+    rehearsals: ClassVar[int] = 10  # how often `pren fit` rehearses it on held-out classes when nobody says
     params: ClassVar[Mapping[str, Param]]
     space: ClassVar[Space]  # what is worth tuning on validation classes
 
@@ -74,7 +76,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         le=1,
         search=Choice((0.0, 0.5)),
     )
-    gamma: float = param(0.0, "γ: in GZSL, taken off the scores of seen classes.")
+    gamma: float = param(0.0, "γ: in GZSL, taken off the scores of seen classes; `pren fit` chooses it when not given.")
 
     classes_: ClassTable
     setting_: Setting
@@ -83,6 +85,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
     refinement_: Refinement
     extractor_: dict[str, Any] | None = None
     preprocessing_: Preprocessing | None = None
+    chosen_gamma_: float | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -136,7 +139,8 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         """
         wanted = self._ready(inputs)
         scores = self._refined(self._scores(wanted), wanted)
-        return calibrated(scores, self.classes_, self.setting_, self.gamma)
+        gamma = self.gamma if self.chosen_gamma_ is None else self.chosen_gamma_
+        return calibrated(scores, self.classes_, self.setting_, gamma)
 
     def predict(self, inputs: Inputs | Array, among: str | None = None) -> NDArray[np.int64]:
         """Predict classes.

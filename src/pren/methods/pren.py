@@ -63,6 +63,7 @@ class PrEN(EndToEnd):
     """
 
     name: ClassVar[str] = "pren"
+    rehearsals: ClassVar[int] = 0  # a fit takes minutes
 
     heads: int = param(50, "K.", ge=1)
     dim: int | None = param(None, "h, the rows of a projection; None means min(70, m - 1).", ge=1)

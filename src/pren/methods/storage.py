@@ -6,11 +6,11 @@ import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
@@ -42,6 +42,7 @@ class _Facts(BaseModel):
     setting: Literal["zsl", "gzsl"]
     sample_shape: tuple[int, ...]
     extractor: dict[str, Any] | None = None
+    chosen_gamma: Annotated[float, Field(allow_inf_nan=False)] | None = None
     learned: dict[str, Any]
 
 
@@ -62,6 +63,7 @@ def save_model(method: Method, folder: Path) -> None:
         setting=method.setting_,
         sample_shape=method.sample_shape_,
         extractor=method.extractor_,
+        chosen_gamma=method.chosen_gamma_,
         learned=learned,
     )
     content = {f"model.{key}": value.cpu().contiguous() for key, value in tensors.items()}
@@ -93,6 +95,41 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, facts
 
 
+def read_facts(folder: Path) -> dict[str, Any]:
+    """What the model of a folder says of itself, without its tensors; nothing but its form is checked.
+
+    Raises:
+        PrenError: If there is no model file.
+    """
+    path = folder / MODEL_FILE
+    check_file(path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = _Facts.model_validate_json((file.metadata() or {})[HEADER])
+        return facts.model_dump()
+    except (OSError, SafetensorError, ValueError, LookupError) as error:
+        raise PrenError(f"{path} is damaged or was not written by pren: {error}") from error
+
+
+def read_verified(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and facts of a file that `write_model` wrote in this format; all numbers are finite.
+
+    Raises:
+        PrenError: If it is not what was written.
+    """
+    tensors, facts = read_model(path)
+    if isinstance(facts.get("format"), int) and facts["format"] != FORMAT:
+        raise PrenError(
+            f"{path} was written by another version of pren (format {facts['format']}, this one reads {FORMAT})."
+        )
+    bad = [f"{name} holds NaN or infinite values" for name, tensor in tensors.items() if not tensor.isfinite().all()]
+    if facts.get("checksum") != _checksum(tensors, facts):
+        bad = ["it is not what was written (its checksum differs)"]
+    if bad:
+        raise PrenError(f"{path} is damaged or was not written by this version of pren: {bad[0]}")
+    return tensors, facts
+
+
 def load_model(folder: str | Path) -> Method:
     """Read the model of a folder.
 
@@ -102,17 +139,8 @@ def load_model(folder: str | Path) -> Method:
     path = Path(folder) / MODEL_FILE
     if not path.exists():
         raise PrenError(f"There is no model in {folder}: {MODEL_FILE} is missing.")
-    tensors, header = read_model(path)
-    if isinstance(header.get("format"), int) and header["format"] != FORMAT:
-        raise PrenError(
-            f"{path} was written by another version of pren (format {header['format']}, this one reads {FORMAT})."
-        )
+    tensors, header = read_verified(path)
     try:
-        if header.get("checksum") != _checksum(tensors, header):
-            raise ValueError("it is not what was written (its checksum differs)")
-        for name, tensor in tensors.items():
-            if not bool(tensor.isfinite().all()):
-                raise ValueError(f"{name} holds NaN or infinite values")
         facts = _Facts.model_validate(header)
         kind = METHODS[facts.method].method
         method = kind(**validate(kind, facts.params))
@@ -123,6 +151,7 @@ def load_model(folder: str | Path) -> Method:
         method.setting_ = facts.setting
         method.sample_shape_ = facts.sample_shape
         method.extractor_ = facts.extractor
+        method.chosen_gamma_ = facts.chosen_gamma
         learned = {key.removeprefix("model."): value for key, value in tensors.items()}
         method._restore(learned, facts.learned)
         method._restore_refinement(learned)

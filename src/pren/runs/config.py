@@ -7,10 +7,10 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pren.data import find_dataset, is_path, load
 from pren.errors import PrenError, suggest
@@ -43,6 +43,10 @@ class RunConfig(BaseModel):
         cache: Where those features are kept; None for the usual place.
         method: A registered name.
         params: The method's parameters; what is left out is as the data set recommends or the method defaults.
+        rehearsals: How often the method is fitted to held-out classes, to tell how far its labels can be trusted; None
+            for the method's own number, and none where a backbone is trained.
+        choose_gamma: Whether rehearsals choose γ in GZSL; None for yes, if the parameters do not say what it is.
+        precision: Labels that are less sure than this, or look like none of the classes, are left empty; None for all.
         record: What a finished run notes about itself (versions, hashes, command); not an input.
     """
 
@@ -58,6 +62,9 @@ class RunConfig(BaseModel):
     cache: str | None = None
     method: str = DEFAULT
     params: dict[str, Any] = {}
+    rehearsals: Annotated[int, Field(ge=0)] | None = None
+    choose_gamma: bool | None = None
+    precision: Annotated[float, Field(gt=0, le=1)] | None = None
     record: dict[str, Any] = {}
 
     def is_path(self) -> bool:
@@ -78,7 +85,8 @@ class RunConfig(BaseModel):
             params["weights"] = absolute_weights(params["weights"])
         extractor = self.with_features().extractor
         extractor = None if extractor is None else extractor.with_absolute_paths()
-        return self.model_copy(update={"params": params, "extractor": extractor})
+        choose_gamma = "gamma" not in self.params if self.choose_gamma is None else self.choose_gamma
+        return self.model_copy(update={"params": params, "extractor": extractor, "choose_gamma": choose_gamma})
 
     def with_features(self, methods: Sequence[str] = (), asked: Mapping[str, str] | None = None) -> RunConfig:
         """The same with a frozen backbone, if its method, or each of several, can take photographs in no other way.

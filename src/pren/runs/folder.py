@@ -4,7 +4,8 @@ config.yaml         what was asked, with every parameter, and a record: versions
 history.csv         round, loss, pseudo-labels, how many of them are new
 timings.csv         seconds per round (apart from the history, which is the same for the same seed)
 pseudo_labels.csv   the last round's: place in the pool (or file, where images have names), class
-predictions.csv     place in the pool, class, score; or file, class, score, error (why it cannot be read)
+predictions.csv     place in the pool (or file), class, score, confidence, familiarity; why a file cannot be read
+trust.safetensors   what rehearsals tell: forecast, confidence
 metrics.json        where the answers are known
 model.safetensors   the model to keep
 manifest.json       the checksums of all these; written last, so where it is, the run is finished
@@ -16,13 +17,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from pren.errors import PrenError
 from pren.evaluation import Metrics
@@ -30,17 +28,23 @@ from pren.files import WRITING, check_links, link, make_folder, read_bytes, remo
 from pren.methods.base import Method
 from pren.methods.registry import create
 from pren.methods.storage import MODEL_FILE, load_model, save_model
-from pren.problem import Problem, candidates_of
 from pren.runs.checkpoint import Checkpoint, State, latest_checkpoint, read_checkpoint, read_state, save_checkpoint
 from pren.runs.config import MOST_BYTES, RunConfig, parse_config, read_yaml
 from pren.runs.lock import LOCK, Lock
 from pren.runs.manifest import MANIFEST, checksum_holds, verify, with_checksum, write_manifest
 from pren.runs.tables import ImageTables
-from pren.scoring import top_classes
+from pren.trust import TRUST_FILE, Labels, Trust
 
 CONFIG_FILE = "config.yaml"
-RESULTS = (CONFIG_FILE, MODEL_FILE, "predictions.csv")
-ALSO = ("history.csv", "timings.csv", "pseudo_labels.csv", "metrics.json")  # where the method and the data have them
+PREDICTIONS = "predictions.csv"
+RESULTS = (CONFIG_FILE, MODEL_FILE, PREDICTIONS)
+ALSO = (
+    "history.csv",
+    "timings.csv",
+    "pseudo_labels.csv",
+    "metrics.json",
+    TRUST_FILE,
+)  # where the method and the data have them
 
 
 class RunFolder:
@@ -201,15 +205,22 @@ class RunFolder:
         with self._writing():
             save_model(method, self.path)
 
-    def save_results(self, scores: NDArray[np.float64], problem: Problem, metrics: dict[str, Any] | None) -> None:
+    def save_trust(self, method: Method, trust: Trust) -> None:
+        """Keep how far the labels of a model can be trusted, beside the model, which may have a chosen γ now."""
+        with self._writing():
+            save_model(method, self.path)
+            trust.save(self.path)
+
+    def trust(self) -> Trust | None:
+        """What `save_trust` has kept, None if nothing."""
+        return Trust.load(self.path)
+
+    def save_results(self, labels: Labels, names: Sequence[str], metrics: dict[str, Any] | None) -> None:
         """Write metrics and predictions, and the checksums of everything; with them the run is finished."""
-        best, values = top_classes(scores, problem.classes, candidates_of(problem.setting), 1)
-        labels = [problem.classes.names[row] for row in best[:, 0]]
         with self._writing():
             if metrics is not None:
                 write_json(self.path / "metrics.json", metrics)
-            predictions = zip(labels, values[:, 0].tolist(), strict=True)
-            self.tables.write_predictions(self.path / "predictions.csv", predictions)
+            self.tables.write_predictions(self.path / PREDICTIONS, labels, names)
             write_manifest(self.path, result_files(self.path), self._run)
 
     @property

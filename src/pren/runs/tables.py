@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import csv
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from pren.errors import PrenError
 from pren.files import write_csv
+from pren.problem import UNKNOWN
+from pren.trust import Labels
+
+COLUMNS = ("class", "score", "confidence", "familiarity")
+
+
+class PredictedImage(NamedTuple):
+    """A row of predictions.csv; confidence and familiarity are None where nobody knows."""
+
+    name: str
+    label: str
+    confidence: float | None
+    familiarity: float | None
+    error: str
 
 
 @dataclass(frozen=True)
@@ -29,11 +46,49 @@ class ImageTables:
         else:
             write_csv(path, ("file", "class"), sorted((self.names[place], label) for place, label in labels))
 
-    def write_predictions(self, path: Path, labels: Iterable[tuple[str, float]]) -> None:
-        """Write the class and the score of every image; files that cannot be read have the reason instead."""
+    def write_predictions(self, path: Path, labels: Labels, classes: Sequence[str]) -> None:
+        """Write what is known of every image; files that cannot be read have the reason instead.
+
+        Args:
+            path: The file.
+            labels: Of the pool.
+            classes: The names of all classes.
+        """
+        known = [
+            ("" if row == UNKNOWN else classes[row], score, share(confidence), share(familiarity))
+            for row, score, confidence, familiarity in zip(*(part.tolist() for part in labels), strict=True)
+        ]
         if self.names is None:
-            write_csv(path, ("image", "class", "score"), ((place, *label) for place, label in enumerate(labels)))
+            write_csv(path, ("image", *COLUMNS), ((place, *cells) for place, cells in enumerate(known)))
             return
-        rows: list[tuple[Any, ...]] = [(name, *label, "") for name, label in zip(self.names, labels, strict=True)]
-        rows += [(name, "", "", reason) for name, reason in self.unreadable.items()]
-        write_csv(path, ("file", "class", "score", "error"), sorted(rows))
+        rows: list[tuple[Any, ...]] = [(name, *cells, "") for name, cells in zip(self.names, known, strict=True)]
+        rows += [(name, *[""] * len(COLUMNS), reason) for name, reason in self.unreadable.items()]
+        write_csv(path, ("file", *COLUMNS, "error"), sorted(rows))
+
+
+def share(value: float) -> float | str:
+    """A share as tables have it: four digits, nothing where it is not known."""
+    return "" if math.isnan(value) else round(value, 4)
+
+
+def read_predictions(path: Path) -> list[PredictedImage]:
+    """Read what `write_predictions` wrote."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file, strict=True))
+        return [
+            PredictedImage(
+                row.get("file") or row["image"],
+                row["class"],
+                _number(row["confidence"]),
+                _number(row["familiarity"]),
+                row.get("error") or "",
+            )
+            for row in rows
+        ]
+    except (OSError, ValueError, LookupError, TypeError, csv.Error) as error:
+        raise PrenError(f"{path} cannot be read as what pren wrote: {error}") from error
+
+
+def _number(cell: str) -> float | None:
+    return float(cell) if cell else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import platform
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 
 from pren.core.progressive import Round
+from pren.data import check_can_hold_out
 from pren.engine.processes import agreed, share, share_text, single_process, watching
 from pren.errors import PrenError
 from pren.evaluation import check_answers, evaluate
@@ -28,9 +30,12 @@ from pren.runs.config import RunConfig
 from pren.runs.folder import RunFolder
 from pren.runs.opening import open_problem
 from pren.runs.tables import ImageTables
+from pren.trust import OnRehearsal, Trust, assess, label_pool
 from pren.version import __version__
 from pren.vision.extraction import OnProgress
 from pren.vision.photographs import check_same_facts
+
+log = logging.getLogger(__name__)
 
 OnRound = Callable[[Round, Method], None]
 
@@ -43,6 +48,7 @@ def train(
     command: str = "",
     on_round: OnRound | None = None,
     on_extract: OnProgress | None = None,
+    on_rehearsal: OnRehearsal | None = None,
     fabric: Fabric | None = None,
 ) -> RunFolder:
     """Run a configuration, or go on with what an interrupted one left.
@@ -56,6 +62,7 @@ def train(
         command: How the run was started, for the record.
         on_round: Called after every round, when it is saved.
         on_extract: Called as features are extracted, if they are.
+        on_rehearsal: Called after every rehearsal, if there are any.
         fabric: Where to compute, launched; None for one process on the best device there is.
 
     Raises:
@@ -71,6 +78,7 @@ def train(
         with agreed(fabric):
             if answers is not None:
                 check_answers(answers, problem.classes, problem.setting)  # not after hours of training
+            rehearsals = count_rehearsals(config, method, problem)
             hashes = problem.fingerprint()
         _check_same_data(fabric, hashes)
         folder = None
@@ -91,9 +99,10 @@ def train(
                     if folder is not None and not resume:
                         folder.discard_if_nothing_done()
                     raise
+                trust = _assess(method, problem, rehearsals, config, fabric, on_rehearsal)
                 with agreed(fabric):
                     if folder is not None:
-                        _finish(folder, method, problem, answers, hashes)
+                        _finish(folder, method, trust, problem, answers, config, hashes)
     return folder or RunFolder(out)
 
 
@@ -124,16 +133,62 @@ def _fit(
     return method
 
 
+def count_rehearsals(config: RunConfig, method: Method, problem: Problem) -> int:
+    """How often to rehearse: as often as asked, else as the method says; never unasked where a backbone is trained.
+
+    Raises:
+        PrenError: If it cannot be as often as asked, or labels are to be sure and nothing would tell how sure they are.
+    """
+    trains = "backbone" in method.params and len(problem.train.sample_shape) > 1
+    count = config.rehearsals
+    if count is None:
+        count = 0 if trains else method.rehearsals
+    if config.precision is not None and not count:
+        raise PrenError("--precision needs rehearsals, which tell how sure a label is: add --rehearsals 10.")
+    try:
+        check_can_hold_out(problem)
+    except PrenError as error:
+        if config.rehearsals or config.precision is not None:
+            raise
+        log.warning("There is no forecast, and labels have no confidence: %s", error)
+        return 0
+    return count
+
+
+def _assess(
+    method: Method,
+    problem: Problem,
+    rehearsals: int,
+    config: RunConfig,
+    fabric: Fabric,
+    on_rehearsal: OnRehearsal | None,
+) -> Trust | None:
+    """Rehearse, all processes together; the method has the chosen γ then."""
+    if not rehearsals:
+        return None
+    gamma = bool(config.choose_gamma)
+    return assess(method, problem, rehearsals, gamma=gamma, fabric=fabric, on_rehearsal=on_rehearsal)
+
+
 def _finish(
-    folder: RunFolder, method: Method, problem: Problem, answers: Answers | None, hashes: dict[str, str]
+    folder: RunFolder,
+    method: Method,
+    trust: Trust | None,
+    problem: Problem,
+    answers: Answers | None,
+    config: RunConfig,
+    hashes: dict[str, str],
 ) -> None:
     """Predict the pool and, where the answers are known, evaluate."""
     folder.check_held()
+    if trust is not None:
+        folder.save_trust(method, trust)
     scores, metrics = _scores(method, problem), None
     if _any_known(answers):
         figures = evaluate(scores, answers, problem.classes, problem.setting).to_dict()
         metrics = {"hashes": hashes, "rule": method.get_params().get("gzsl_rule"), **figures}
-    folder.save_results(scores, problem, metrics)
+    labels = label_pool(scores, problem, trust, config.precision)
+    folder.save_results(labels, problem.classes.names, metrics)
 
 
 def evaluate_run(

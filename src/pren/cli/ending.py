@@ -1,0 +1,86 @@
+"""The end of a fit, for a person with photographs: what to expect, what each class got, what to look at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import median
+from typing import Any
+
+from pren.runs.tables import PredictedImage
+
+LEVELS = {"sure": 0.95, "likely": 0.5}  # confidence of a label; what is less is doubtful
+STRANGE = 0.01
+MANY = 3  # times the usual number of images is suspicious
+FEW_NAMES = 5
+MOST_COUNTS = 30
+
+
+def label_facts(images: list[PredictedImage], groups: list[list[str]]) -> dict[str, Any]:
+    """What is to be said about labels; JSON-ready.
+
+    Args:
+        images: The rows of predictions.csv.
+        groups: The classes that an image can be taken for: the unseen ones, and in GZSL the seen ones. How many images
+            are usual differs between them.
+    """
+    read = [image for image in images if not image.error]
+    labelled = [image for image in read if image.label]
+    counts = Counter(image.label for image in labelled)
+    candidates = [name for group in groups for name in group]
+    strange = [image for image in read if image.familiarity is not None and image.familiarity < STRANGE]
+    return {
+        "images": len(images),
+        "unreadable": len(images) - len(read),
+        "unlabelled": len(read) - len(labelled),
+        "per_class": {name: counts[name] for name in sorted(candidates, key=lambda name: (-counts[name], name))},
+        "empty": [name for name in candidates if not counts[name]],
+        "crowded": [name for group in groups for name in _crowded(group, counts)],
+        "confidence": _levels(labelled),
+        "strange": [image.name for image in sorted(strange, key=lambda image: image.familiarity or 0.0)],
+    }
+
+
+def _crowded(group: list[str], counts: Counter[str]) -> list[str]:
+    """The classes that have far more images than is usual in their group."""
+    usual = median(counts[name] for name in group)
+    return [name for name in group if counts[name] > MANY * max(usual, 1)]
+
+
+def _levels(labelled: list[PredictedImage]) -> dict[str, int] | None:
+    """How many labels are how sure; None where nobody knows."""
+    known = [image.confidence for image in labelled if image.confidence is not None]
+    if not known:
+        return None
+    sure = sum(confidence >= LEVELS["sure"] for confidence in known)
+    likely = sum(confidence >= LEVELS["likely"] for confidence in known) - sure
+    return {"sure": sure, "likely": likely, "doubtful": len(known) - sure - likely}
+
+
+def in_lines(facts: dict[str, Any], every_class: bool) -> list[str]:
+    """The same for people; of many classes the counts only if asked for."""
+    lines = []
+    if facts["confidence"] is not None:
+        sure, likely, doubtful = (facts["confidence"][level] for level in ("sure", "likely", "doubtful"))
+        lines.append(f"{sure} labels are sure (0.95 or more), {likely} likely (0.5 or more), {doubtful} doubtful.")
+    if facts["unlabelled"]:
+        lines.append(f"{facts['unlabelled']} images have no label: none is sure enough.")
+    counts = facts["per_class"]
+    if every_class or len(counts) <= MOST_COUNTS:
+        lines.append("Images per class: " + ", ".join(f"{name} ({count})" for name, count in counts.items()))
+    else:
+        least, usual, most = min(counts.values()), median(counts.values()), max(counts.values())
+        lines.append(
+            f"Images per class: {least} to {most}, half of the classes {usual:g} or more ('pren show' has all)."
+        )
+    if facts["empty"]:
+        lines.append(f"No image at all: {_some(facts['empty'])}. They may not be there, or be taken for another class.")
+    if facts["crowded"]:
+        lines.append(f"Suspiciously many images: {_some(facts['crowded'])}. Others may be among them.")
+    if facts["strange"]:
+        lines.append(f"{len(facts['strange'])} images look like none of the classes: {_some(facts['strange'])}.")
+    return lines
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - FEW_NAMES
+    return ", ".join(names[:FEW_NAMES]) + (f" and {more} more" if more > 0 else "")

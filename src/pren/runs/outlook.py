@@ -1,0 +1,66 @@
+"""What to expect of methods on some data, before anything is kept; and the method to expect most of."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from pren.errors import PrenError
+from pren.runs.config import RunConfig
+from pren.runs.opening import open_problem
+from pren.trust import Forecast, OnRehearsal, assess
+from pren.vision.extraction import OnProgress
+
+AUTO = "auto"
+_ALIKE = {"features": "whitened", "refinement": "soft-kmeans"}
+# A few that are quick and unlike each other. Which one is best differs from data to data.
+CANDIDATES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("pren-pool", {}),
+    ("pren-pool", {"balance": 0.5}),
+    ("ridge-s2v", _ALIKE),
+    ("sje", _ALIKE),
+    ("gfzsl", {"features": "whitened"}),
+)
+FEWEST = 3  # rehearsals of a method that takes so long that `fit` has none unasked
+
+
+class Outlook(NamedTuple):
+    """A method with its parameters, and what to expect of it."""
+
+    config: RunConfig
+    forecast: Forecast
+
+    @property
+    def rehearsed(self) -> float:
+        """The share of right labels in the mean over rehearsals, which are the same for all methods."""
+        return fmean(self.forecast.rehearsed)
+
+
+def candidates(config: RunConfig) -> list[RunConfig]:
+    """The configurations that "auto" stands for; of any other method the configuration itself."""
+    if config.method != AUTO:
+        return [config]
+    if config.params:
+        raise PrenError(f"--method {AUTO} sets parameters itself: leave --set {', '.join(config.params)} out.")
+    return [config.model_copy(update={"method": name, "params": params}) for name, params in CANDIDATES]
+
+
+def outlooks(
+    config: RunConfig,
+    on_extract: OnProgress | None = None,
+    on_rehearsal: OnRehearsal | None = None,
+) -> list[Outlook]:
+    """Fit and rehearse the method of a configuration, or the candidates of "auto"; the best comes first.
+
+    Raises:
+        PrenError: If there are too few seen classes, or a method cannot be fitted to the data.
+    """
+    asked = [part.resolved() for part in candidates(config)]
+    problem, _ = open_problem(asked[0], on_extract=on_extract, methods=[part.method for part in asked])
+    found = []
+    for part in asked:
+        method = part.create_method()
+        count = part.rehearsals or max(method.rehearsals, FEWEST)
+        trust = assess(method.fit(problem), problem, count, gamma=bool(part.choose_gamma), on_rehearsal=on_rehearsal)
+        found.append(Outlook(part, trust.forecast))
+    return sorted(found, key=lambda outlook: -outlook.rehearsed)  # of equals the first candidate stays first

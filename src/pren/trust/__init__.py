@@ -1,0 +1,24 @@
+"""How far labels can be trusted: seen classes play the unseen ones, and show it.
+
+`rehearse` fits a method to problems whose pools are images of known classes. What comes out tells how many labels of
+this method on these data are right (`Forecast`), how sure a single one is (`Confidence`), and which γ to take in GZSL.
+"""
+
+from pren.trust.assessment import TRUST_FILE, Trust, assess
+from pren.trust.confidence import Confidence
+from pren.trust.forecast import Forecast
+from pren.trust.labels import Labels, label_pool
+from pren.trust.rehearsal import OnRehearsal, Rehearsal, rehearse
+
+__all__ = [
+    "TRUST_FILE",
+    "Confidence",
+    "Forecast",
+    "Labels",
+    "OnRehearsal",
+    "Rehearsal",
+    "Trust",
+    "assess",
+    "label_pool",
+    "rehearse",
+]

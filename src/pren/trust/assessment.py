@@ -1,0 +1,142 @@
+"""All that rehearsals tell about a fitted method, and the file that keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from lightning_fabric import Fabric
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from pren.errors import PrenError
+from pren.inputs import Inputs
+from pren.methods.base import Method
+from pren.methods.storage import FORMAT, read_facts, read_verified, write_model
+from pren.problem import UNKNOWN, ClassTable, Problem, Setting, candidates_of
+from pren.trust.confidence import Confidence, Reading, threshold
+from pren.trust.forecast import Forecast, Known, Share, foretell
+from pren.trust.rehearsal import OnRehearsal, choose_gamma, notable_shift, rehearse
+from pren.version import __version__
+
+TRUST_FILE = "trust.safetensors"
+LEVELS = 101
+STRANGE = 0.01  # an image that is less familiar looks like none of the classes
+Vector = NDArray[np.float64]
+
+
+class _Facts(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    format: Literal[2]
+    version: str
+    checksum: str
+    model: str  # the checksum of the model that this is about
+    forecast: Forecast
+    confidence: dict[str, Any]
+    levels: tuple[Share, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Trust:
+    """How far the labels of one fitted method can be trusted.
+
+    Attributes:
+        forecast: Which share of the pool's labels will be right.
+        confidence: How sure a label is.
+        levels: (101,) per cent by per cent, how sure the pool's labels are: tells what to ask of labels that are to be
+            right in some share of cases.
+    """
+
+    forecast: Forecast
+    confidence: Confidence
+    levels: Vector
+
+    def sure(self, scores: Vector, classes: ClassTable, setting: Setting) -> Vector:
+        """How likely the best candidate of each image is right: scores (N, L) of the method -> (N,) from 0 to 1."""
+        return self.confidence.of(Reading.of(scores, classes, classes.among(candidates_of(setting))))
+
+    def familiar(self, inputs: Inputs) -> Vector:
+        """How familiar inputs look: (N,) from 0, like none of the classes, to 1; NaN where nobody knows."""
+        return np.full(len(inputs), np.nan)
+
+    def reaches(self, precision: float, confidence: Vector, familiarity: Vector) -> NDArray[np.bool_]:
+        """Which labels to keep so that a share of `precision` of them is right: (N,) and (N,) -> (N,)."""
+        sure = confidence >= threshold(self.levels, precision)  # NaN is never sure
+        return sure & ~(familiarity < STRANGE)
+
+    def save(self, folder: str | Path) -> None:
+        """Write it beside the model that it is about."""
+        facts = _Facts(
+            format=FORMAT,
+            version=__version__,
+            checksum="",
+            model=read_facts(Path(folder))["checksum"],
+            forecast=self.forecast,
+            confidence=self.confidence.to_dict(),
+            levels=self.levels.tolist(),
+        )
+        write_model(Path(folder) / TRUST_FILE, {}, facts.model_dump(mode="json"))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Trust | None:
+        """Read what `save` wrote; None if there is nothing.
+
+        Raises:
+            PrenError: If it is damaged, or about another model than the one beside it.
+        """
+        path = Path(folder) / TRUST_FILE
+        if not path.exists():
+            return None
+        _, header = read_verified(path)
+        try:
+            facts = _Facts.model_validate(header)
+            confidence = Confidence.from_dict(facts.confidence)
+        except (ValueError, LookupError, TypeError) as error:
+            raise PrenError(f"{path} is damaged or was not written by this version of pren: {error}") from error
+        if facts.model != read_facts(Path(folder))["checksum"]:
+            raise PrenError(f"{path} is about another model than the one beside it: remove it, or fit again.")
+        return cls(facts.forecast, confidence, np.array(facts.levels))
+
+
+def assess(
+    method: Method,
+    problem: Problem,
+    rehearsals: int = 10,
+    *,
+    gamma: bool = False,
+    fabric: Fabric | None = None,
+    on_rehearsal: OnRehearsal | None = None,
+) -> Trust:
+    """Rehearse a fitted method, and tell what that says about its labels of the pool.
+
+    Args:
+        method: Fitted to the problem.
+        problem: No answer of its pool is needed.
+        rehearsals: How many: each is one more fit.
+        gamma: In GZSL, choose γ on the rehearsals first, and let the method have it (`chosen_gamma_`).
+        fabric: As for `Method.fit`.
+        on_rehearsal: Called after every rehearsal.
+
+    Raises:
+        PrenError: If there are too few seen classes to hold some out.
+    """
+    shift = notable_shift(method, problem)
+    done = rehearse(method, problem, rehearsals, shift, fabric, on_rehearsal)
+    if gamma and problem.setting == "gzsl":
+        method.chosen_gamma_ = choose_gamma(done)
+        done = [part.with_gamma(method.chosen_gamma_) for part in done]
+    known = [Known(part.reading(), part.right()) for part in done]
+    reading = Reading.of(method.scores(problem.pool), problem.classes, problem.candidates())
+    if problem.given is not None:  # those need no forecast
+        asked = problem.given == UNKNOWN
+        reading = Reading(*(part[asked] for part in reading))
+    confidence = Confidence.learn([part.reading for part in known], [part.right for part in known])
+    held_out = int(done[0].classes.unseen.sum())
+    of_pool = confidence.of(reading)
+    of_pool = of_pool[np.isfinite(of_pool)]
+    levels = np.quantile(of_pool, np.linspace(0, 1, LEVELS)) if len(of_pool) else of_pool
+    apart = 1.0 if shift is None else shift.apart
+    return Trust(foretell(reading, known, held_out, apart), confidence, levels)

@@ -1,0 +1,141 @@
+"""How sure a label is: from a lead in scores, which have no unit, to the share of such labels that are right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.isotonic import IsotonicRegression
+
+from pren.problem import ClassTable
+from pren.scoring import best_candidate
+
+Vector = NDArray[np.float64]
+HUGE = 1e300
+ROUNDING = 1e-9
+GROUPS = ("unseen", "seen")  # labels of seen classes, which only GZSL has, are sure in a way of their own
+
+
+class Reading(NamedTuple):
+    """Labels read off scores, and how clear each is.
+
+    Attributes:
+        labels: (n,) the best candidate.
+        lead: (n,) its score minus that of the second; 0 if there is no second.
+        seen: (n,) whether it is a seen class.
+    """
+
+    labels: NDArray[np.int64]
+    lead: Vector
+    seen: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, scores: Vector, classes: ClassTable, candidates: NDArray[np.bool_]) -> Reading:
+        """Read scores (n, L) of which candidates (L,) count."""
+        labels, lead = best_candidate(scores, candidates), np.zeros(len(scores))
+        if candidates.sum() > 1:
+            second, first = np.partition(scores[:, candidates], -2, axis=1)[:, -2:].T
+            with np.errstate(invalid="ignore"):  # a method may rule classes out altogether
+                lead = np.nan_to_num(first - second, nan=0.0, posinf=HUGE)
+        return cls(labels, lead, classes.seen[labels])
+
+    def group(self, name: str) -> NDArray[np.bool_]:
+        """(n,) which labels are of a group."""
+        return self.seen if name == "seen" else ~self.seen
+
+
+class Steps(NamedTuple):
+    """Which share of labels is right at which lead; a straight line between two known leads.
+
+    Attributes:
+        leads: (k,) rising.
+        shares: (k,) never falling.
+    """
+
+    leads: Vector
+    shares: Vector
+
+
+class Confidence:
+    """The share of labels that are right, as a function of their lead, for each group of labels.
+
+    Args:
+        steps: Of some groups; a label of another group has no confidence (NaN).
+    """
+
+    def __init__(self, steps: Mapping[str, Steps]) -> None:
+        self.steps = dict(steps)
+
+    def of(self, reading: Reading) -> Vector:
+        """(n,) from 0 to 1."""
+        confidence = np.full(len(reading.lead), np.nan)
+        for name, (leads, shares) in self.steps.items():
+            mine = reading.group(name)
+            confidence[mine] = np.interp(reading.lead[mine], leads, shares)
+        return confidence
+
+    @classmethod
+    def learn(cls, readings: Sequence[Reading], right: Sequence[NDArray[np.bool_]]) -> Confidence:
+        """Learn it by isotonic regression from several pools whose labels are known.
+
+        Args:
+            readings: Of each pool.
+            right: (n_i,) whether each label was right.
+        """
+        steps = {}
+        for name in GROUPS:
+            parts = [reading.group(name) for reading in readings]
+            lead = np.concatenate([reading.lead[part] for reading, part in zip(readings, parts, strict=True)])
+            if not len(lead):
+                continue
+            truth = np.concatenate([known[part] for known, part in zip(right, parts, strict=True)])
+            # A pool with more images says no more about classes: each counts the same.
+            weights = np.concatenate([np.full(part.sum(), 1 / len(part)) for part in parts])
+            fitted = IsotonicRegression(y_min=0.0, y_max=1.0).fit(lead, truth.astype(np.float64), weights)
+            steps[name] = Steps(fitted.X_thresholds_, fitted.y_thresholds_)
+        return cls(steps)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            name: {"leads": leads.tolist(), "shares": shares.tolist()} for name, (leads, shares) in self.steps.items()
+        }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Confidence:
+        """The inverse of `to_dict`.
+
+        Raises:
+            ValueError: If it is not what `to_dict` gives. (LookupError and TypeError mean the same.)
+        """
+        steps = {}
+        for name, known in content.items():
+            made = Steps(np.array(known["leads"], dtype=np.float64), np.array(known["shares"], dtype=np.float64))
+            leads, shares = made
+            if name not in GROUPS or leads.ndim != 1 or leads.shape != shares.shape or not len(leads):
+                raise ValueError("the confidence has no such steps")
+            if not (np.isfinite(leads).all() and (np.diff(leads) >= 0).all()):
+                raise ValueError("the leads of the confidence do not rise")
+            if not ((shares >= 0).all() and (shares <= 1).all() and (np.diff(shares) >= 0).all()):
+                raise ValueError("the shares of the confidence fall, or are none")
+            steps[name] = made
+        return cls(steps)
+
+
+def threshold(confidence: Vector, precision: float) -> float:
+    """The least confidence to ask of labels so that, of those that reach it, a share of `precision` is right.
+
+    Args:
+        confidence: (N,) of the labels to choose from, NaN where nobody knows.
+        precision: From 0 to 1.
+
+    Returns:
+        A value of `confidence`; infinite if even the surest labels do not do.
+    """
+    values, counts = np.unique(confidence[np.isfinite(confidence)], return_counts=True)
+    values, counts = values[::-1], counts[::-1]
+    expected = np.cumsum(values * counts) / np.cumsum(counts)  # the surest come first, so it never rises
+    enough = np.flatnonzero(expected >= precision - ROUNDING)
+    return float(values[enough[-1]]) if len(enough) else float("inf")

@@ -1,0 +1,52 @@
+"""The labels of a pool, with all that is known about each."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pren.problem import UNKNOWN, Problem
+from pren.trust.assessment import Trust
+from pren.trust.confidence import Reading
+
+Vector = NDArray[np.float64]
+
+
+class Labels(NamedTuple):
+    """Labels of N images.
+
+    Attributes:
+        classes: (N,) rows of the class table; `UNKNOWN` where no label is sure enough.
+        scores: (N,) of the best candidate.
+        confidence: (N,) from 0 to 1; NaN if nobody knows.
+        familiarity: (N,) from 0 to 1: near 0 an image looks like none of the classes; NaN if nobody knows.
+    """
+
+    classes: NDArray[np.int64]
+    scores: Vector
+    confidence: Vector
+    familiarity: Vector
+
+
+def label_pool(scores: Vector, problem: Problem, trust: Trust | None, precision: float | None = None) -> Labels:
+    """Label the pool of a problem.
+
+    Args:
+        scores: (N_pool, L) of the fitted method.
+        problem: A label that a person has given stands as it is, and is sure.
+        trust: How far its labels can be trusted; None if nobody knows.
+        precision: Label only so many that this share is right.
+    """
+    reading = Reading.of(scores, problem.classes, problem.candidates())
+    classes = reading.labels
+    confidence = np.full(len(classes), np.nan) if trust is None else trust.confidence.of(reading)
+    familiarity = np.full(len(classes), np.nan) if trust is None else trust.familiar(problem.pool)
+    if problem.given is not None:
+        is_given = problem.given != UNKNOWN
+        classes, confidence = np.where(is_given, problem.given, classes), np.where(is_given, 1.0, confidence)
+    best = np.take_along_axis(scores, classes[:, None], axis=1)[:, 0]
+    if precision is not None and trust is not None:
+        classes = np.where(trust.reaches(precision, confidence, familiarity), classes, UNKNOWN)
+    return Labels(classes, best, confidence, familiarity)

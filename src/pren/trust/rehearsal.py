@@ -1,0 +1,120 @@
+"""Rehearsals: the same method on the same kind of problem, where the classes of the pool are known."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from lightning_fabric import Fabric
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from pren.data import held_out
+from pren.evaluation import best_gamma, trade_off
+from pren.methods.base import Method
+from pren.problem import Answers, ClassTable, Problem, Setting, candidates_of
+from pren.scoring import calibrated
+from pren.trust.confidence import Reading
+from pren.trust.shift import Shift
+
+Scores = NDArray[np.float64]
+OnRehearsal = Callable[[int, int, float], None]  # how many are done, of how many, and which share was right
+
+
+@dataclass(frozen=True, eq=False)
+class Rehearsal:
+    """What a method made of a problem whose answers are known.
+
+    Attributes:
+        scores: (n, L') of the pool.
+        answers: Its labels.
+        classes: The L' classes, all of them seen ones of the problem that is rehearsed.
+        setting: "zsl" or "gzsl".
+    """
+
+    scores: Scores
+    answers: Answers
+    classes: ClassTable
+    setting: Setting
+
+    def with_gamma(self, gamma: float) -> Rehearsal:
+        """The same with γ taken off the scores of seen classes."""
+        scores = calibrated(self.scores, self.classes, self.setting, gamma)
+        return Rehearsal(scores, self.answers, self.classes, self.setting)
+
+    def reading(self) -> Reading:
+        """The labels, and how clear each is."""
+        return Reading.of(self.scores, self.classes, self.classes.among(candidates_of(self.setting)))
+
+    def right(self) -> NDArray[np.bool_]:
+        """(n,) whether each label is right."""
+        right: NDArray[np.bool_] = self.reading().labels == self.answers.labels
+        return right
+
+
+def rehearse(
+    method: Method,
+    problem: Problem,
+    draws: int,
+    shift: Shift | None = None,
+    fabric: Fabric | None = None,
+    on_rehearsal: OnRehearsal | None = None,
+) -> list[Rehearsal]:
+    """Fit a method's parameters to problems in which seen classes play the unseen ones; see `held_out`.
+
+    Args:
+        method: Its parameters count; it need not be fitted, and is left as it is.
+        problem: The problem to rehearse for. Its pool has no part but by its shift.
+        draws: How many.
+        shift: How the pools are to lie; None to leave them as they are.
+        fabric: As for `Method.fit`.
+        on_rehearsal: Called after each.
+
+    Raises:
+        PrenError: If there are too few seen classes.
+    """
+    done: list[Rehearsal] = []
+    for rehearsed, answers in held_out(problem, draws):
+        if shift is not None:
+            rehearsed = shift.applied(rehearsed)
+        with _not_said_again():
+            fitted = clone(method).fit(rehearsed, fabric)
+        done.append(Rehearsal(fitted.scores(rehearsed.pool), answers, rehearsed.classes, rehearsed.setting))
+        if on_rehearsal is not None:
+            on_rehearsal(len(done), draws, float(done[-1].right().mean()))
+    return done
+
+
+@contextmanager
+def _not_said_again() -> Iterator[None]:
+    """Keep a method from warning: what it says of a rehearsal, it has said of the problem itself."""
+    loggers = [logging.getLogger(f"pren.{room}") for room in ("methods", "engine", "preparation", "refinement")]
+    levels = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def notable_shift(method: Method, problem: Problem) -> Shift | None:
+    """How far away the pool lies, if it is of another kind than the labelled images.
+
+    None for images that a backbone is trained on: pixels that are moved are no images.
+    """
+    if "backbone" in method.params and len(problem.pool.sample_shape) > 1:
+        return None
+    shift = Shift.of(problem)
+    return shift if shift.notable else None
+
+
+def choose_gamma(rehearsals: list[Rehearsal]) -> float:
+    """The γ with the best H in the mean over rehearsals of GZSL; 0 where none has a trade-off."""
+    curves = [trade_off(done.scores, done.answers, done.classes) for done in rehearsals]
+    known = [curve for curve in curves if curve is not None]
+    return best_gamma(known)[0] if known else 0.0

@@ -1,0 +1,91 @@
+"""A pool of another kind than the labelled images (another camera, drawings) is rehearsed as such.
+
+Classes are held out from the labelled images, so a rehearsal would be too easy there. Its pool is moved as far away
+from its labelled images as the real pool is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pren.inputs import Inputs, chunks
+from pren.preparation import flat
+from pren.preparation.whitening import CHANCE, distance_by_chance
+from pren.problem import Problem
+
+Vector = NDArray[np.float64]
+
+
+class Shift(NamedTuple):
+    """How the pool of a problem lies.
+
+    Attributes:
+        offset: (D,) its centre, from that of the labelled images.
+        apart: How many times farther (squared) that is than other classes of the kind explain; about 1 if they do.
+    """
+
+    offset: Vector
+    apart: float
+
+    @property
+    def notable(self) -> bool:
+        """Whether it is another kind of images."""
+        return self.apart > CHANCE
+
+    @classmethod
+    def of(cls, problem: Problem) -> Shift:
+        """Compare the pool with the labelled images, as features or bare pixels, in one pass over each."""
+        sizes = np.bincount(problem.labels, minlength=len(problem.classes)).astype(np.float64)
+        sums, squares, start = np.zeros((len(sizes), int(np.prod(problem.train.sample_shape)))), 0.0, 0
+        for chunk in chunks(problem.train):
+            x = flat(chunk)
+            np.add.at(sums, problem.labels[start : start + len(x)], x)
+            squares += float((x**2).sum())
+            start += len(x)
+        seen = sizes > 0
+        means, sizes = sums[seen] / sizes[seen, None], sizes[seen]
+        within = max(squares - float(sizes @ (means**2).sum(axis=1)), 0.0) / sizes.sum()
+        centre = _centre(problem.pool)
+        unseen = int(problem.classes.unseen.sum())
+        apart = distance_by_chance(means, within, sizes, centre, len(problem.pool), unseen)
+        return cls(centre - sums.sum(axis=0) / sizes.sum(), apart)
+
+    def applied(self, problem: Problem) -> Problem:
+        """A rehearsal with its pool as far away as this."""
+        offset = _centre(problem.train) + self.offset - _centre(problem.pool)
+        return replace(problem, pool=MovedInputs(problem.pool, offset))
+
+
+class MovedInputs(Inputs):
+    """Inputs with an offset (D,) added to each."""
+
+    def __init__(self, inputs: Inputs, offset: Vector) -> None:
+        self._inputs = inputs
+        self._offset = torch.from_numpy(offset.astype(np.float32)).reshape(inputs.sample_shape)
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """As of the inputs that are moved."""
+        return self._inputs.sample_shape
+
+    def __len__(self) -> int:
+        return len(self._inputs)
+
+    def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
+        return self._inputs[indices] + self._offset
+
+    def digest(self) -> bytes:
+        """Of the inputs and the offset."""
+        return hashlib.sha256(self._inputs.digest() + self._offset.numpy().tobytes()).digest()
+
+
+def _centre(inputs: Inputs) -> Vector:
+    total: Vector = sum(flat(chunk).sum(axis=0) for chunk in chunks(inputs)) / len(inputs)
+    return total
