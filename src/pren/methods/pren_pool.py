@@ -202,9 +202,8 @@ def moved_to(X: Matrix, prior: Prior) -> tuple[Prior, float]:
 def shown(X: Matrix, places: NDArray[np.int64], prior: Prior, evidence: float) -> Prior:
     """What is known after a person has labelled some images of the pool.
 
-    Such an image counts no more than others that are wholly of its class. Single images can look like another class:
-    on CUB's validation folds, with 1 to 10 labels for each class, counting them 1 was never better, and with one label
-    4 points worse.
+    Such an image counts no more than others that are wholly of its class: a single one can look like another class.
+    Counting it 1 did worse on CUB's validation folds, the more so the fewer labels there were.
 
     Args:
         X: (n, d) these images.
