@@ -422,3 +422,16 @@ def test_given_labels_that_cannot_be_are_refused(labels, setting, said):
 
 def test_a_seen_class_can_be_given_where_it_is_a_candidate():
     assert dataclasses.replace(problem(setting="gzsl"), given=given((0, 0))).given[0] == 0
+
+
+def test_the_pool_is_divided_by_what_was_given():
+    made = problem()
+    everybody = list(range(len(made.pool)))
+    places, labels = made.decided()
+    assert (len(places), len(labels), made.undecided().tolist()) == (0, 0, everybody)
+    some = dataclasses.replace(made, given=given((4, 1), (2, 3)))
+    places, labels = some.decided()
+    assert (places.tolist(), labels.tolist()) == ([2, 4], [3, 1])
+    assert some.undecided().tolist() == [place for place in everybody if place not in (2, 4)]
+    whole = dataclasses.replace(made, given=np.full(len(everybody), 1))
+    assert whole.undecided().tolist() == everybody, "nobody has to learn from an empty pool"

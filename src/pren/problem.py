@@ -181,6 +181,20 @@ class Problem:
         """(L,) the classes that an image of the pool can be taken for."""
         return self.classes.among(candidates_of(self.setting))
 
+    def decided(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Which images of the pool a person has given a class: their places (n,), and these classes (n,)."""
+        given = np.empty(0, dtype=np.int64) if self.given is None else self.given
+        places = np.flatnonzero(given != UNKNOWN)
+        return places, given[places]
+
+    def undecided(self) -> NDArray[np.int64]:
+        """The places of all other images of the pool; of all, where every image has got a class.
+
+        So whoever learns from the pool finds something there.
+        """
+        everybody, (places, _) = np.arange(len(self.pool)), self.decided()
+        return np.setdiff1d(everybody, places) if len(places) < len(everybody) else everybody
+
     def once(self, what: str, learn: Callable[[], T]) -> T:
         """What `learn` has returned the first time it was asked for: fits of one problem share their preparation."""
         if what not in self._learned:

@@ -101,6 +101,42 @@ def test_answers_have_no_part_in_the_problem(arrays, save):
         assert np.array_equal(problem.classes.seen, without.classes.seen)
 
 
+@pytest.mark.parametrize("as_names", [False, True])
+def test_labels_that_a_person_gives_are_part_of_the_problem_and_no_answers(arrays, save, as_names):
+    given, answers = np.array([3, -1, -1]), np.array([3, -1, 3])
+    if as_names:
+        arrays["class_names"] = NAMES
+        given, answers = (np.append(NAMES, "")[rows] for rows in (given, answers))
+    problem, known = load_arrays(save(**arrays, given=given, answers=answers))
+    assert problem.given.tolist() == [3, UNKNOWN, UNKNOWN]
+    assert known.labels.tolist() == [UNKNOWN, UNKNOWN, 3]
+    nobody = given[[1, 1, 1]]
+    assert load_arrays(save(**arrays, given=nobody))[0].given is None
+
+
+@pytest.mark.parametrize("known", [None, [3, -1, 0]])
+def test_labelled_images_can_be_held_out(arrays, save, known):
+    given = np.array([-1, 3, -1])
+    answers = {} if known is None else {"answers": np.array(known)}
+    problem, found = load_arrays(save(**arrays, **answers, given=given), setting="gzsl", hold_out=0.5)
+    assert problem.labels.tolist() == [0, 1, 2]
+    assert found.labels[:3].tolist() == ([UNKNOWN] * 3 if known is None else known)
+    assert sorted(found.labels[3:]) == [0, 1, 2]
+    assert problem.given.tolist() == [*given, UNKNOWN, UNKNOWN, UNKNOWN]
+    pool, train = problem.pool[np.arange(6)].numpy(), problem.train[np.arange(3)].numpy()
+    assert np.array_equal(pool[:3], arrays["pool"]), "whose places stay"
+    for row, label in zip([*pool[3:], *train], [*found.labels[3:], *problem.labels], strict=True):
+        (place,) = np.flatnonzero((arrays["features"] == row).all(axis=1))
+        assert arrays["labels"][place] == label
+    again, _ = load_arrays(save(**arrays, **answers, given=given), setting="gzsl", hold_out=0.5)
+    assert again.fingerprint() == problem.fingerprint()
+
+
+def test_in_zsl_nothing_is_held_out(arrays, save):
+    with pytest.raises(PrenError, match="add --setting gzsl"):
+        load_arrays(save(**arrays), hold_out=0.2)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -112,8 +148,11 @@ def test_answers_have_no_part_in_the_problem(arrays, save):
         ({"answers": np.array([3.0, 3.0, 3.0])}, "answers: labels must be whole numbers or class names, not float64"),
         ({"answers": np.array([True, True, True])}, "answers: labels must be whole numbers or class names, not bool"),
         ({"class_names": NAMES, "answers": np.array(["", "cow", ""])}, r"answers: Label 'cow' \(image 1\) has no"),
+        ({"given": np.array([3, 3])}, r"given have shape \(2,\), but the pool holds 3"),
+        ({"given": np.array([-1, 3, 4])}, r"given: Label 4 \(image 2\) is outside"),
+        ({"given": np.array([-1, 0, 3])}, "not one of the classes it can be of"),
         ({"feature": np.eye(2)}, "unknown array 'feature'. Did you mean features"),
-        ({"zzz": np.eye(2)}, "unknown array 'zzz'. Known are answers, class_names, features, labels"),
+        ({"zzz": np.eye(2)}, "unknown array 'zzz'. Known are answers, class_names, features, given, labels"),
         ({"signatures": np.array(1.0)}, "signatures must be a table of numbers"),
         ({"signatures": np.array([["a"], ["b"]])}, "signatures must be a table of numbers.*<U1"),
         ({"class_names": np.arange(4)}, "class_names must be a list of text.*int64"),

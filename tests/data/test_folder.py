@@ -538,7 +538,7 @@ class TestAnswers:
         [
             ("zebra-9.png,zebra", "there is no image 'zebra-9.png' in unlabelled. Did you mean 'zebra-"),
             ("unlabelled/zebra-5.png,zebra", "Leave unlabelled/ off."),
-            ("zebra-1.png,seal", "'zebra-1.png' has an answer in line 2 already."),
+            ("zebra-1.png,seal", "'zebra-1.png' stands in line 2 already."),
             ("/etc/passwd,zebra", "there is no image '/etc/passwd' in unlabelled"),
             ("../unlabelled/zebra-5.png,zebra", "there is no image"),
             ("more/../zebra-5.png,zebra", "there is no image"),

@@ -403,6 +403,7 @@ class TestMethods:
         ({"data": "numbers"}, "numbers-pren-pool-0"),
         ({"data": "some/where/my.npz", "method": "pren", "params": {"seed": 3}}, "my-pren-3"),
         ({"data": "numbers", "method": "eszsl", "setting": "gzsl"}, "numbers-gzsl-eszsl-0"),
+        ({"data": "my.npz", "setting": "gzsl", "options": {"hold_out": 0.25}}, "my-gzsl-hold_out=0.25-pren-pool-0"),
         (
             {"data": "cub", "split": "PS", "options": {"fold": 1, "features": "a/b.mat"}},
             "cub-PS-features=b-fold=1-pren-pool-0",

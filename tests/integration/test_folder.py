@@ -197,7 +197,7 @@ class TestCheck:
             "error unlabelled/out.png: it is a link that leads out of mydata",
             "error 'unlabelled/pipe\\x1b[31m.png': it is a pipe",
             "error answers.csv, line 8: there is no image '../secret.png' in unlabelled",
-            "error answers.csv, line 9: '0.png' has an answer in line 2 already",
+            "error answers.csv, line 9: '0.png' stands in line 2 already",
             "error answers.csv, line 10: there is no image '9.png' in unlabelled",
             "error answers.csv, line 11: class 'voilet' has no row in signatures.csv. Did you mean 'violet'?",
             "warning answers.csv, line 12: 'red' is a seen class",

@@ -4,6 +4,7 @@ If it takes more than a moment to fit, it gets a line in `QUICK` of conftest.py.
 """
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,8 @@ from pren.methods.pren import PrEN
 from pren.methods.registry import METHODS
 from pren.methods.space import Choice
 from pren.methods.storage import load_model
-from pren.problem import Answers, Problem
+from pren.problem import UNKNOWN, Answers, Problem
+from pren.refinement import REFINEMENTS
 
 KINDS = sorted({entry.method for entry in METHODS.values()}, key=lambda kind: kind.__name__)
 INDUCTIVE = [name for name, entry in METHODS.items() if entry.summary.endswith("(inductive)")]
@@ -218,6 +220,29 @@ class TestLearning:
             scores.append(quick(name).fit(problem).scores(problem.pool))
         assert np.array_equal(scores[0], scores[1])
         assert np.array_equal(scores[0], scores[2])
+
+    @SETTINGS
+    def test_labels_that_a_person_gives_are_taken(self, name, quick, make_problem, setting, caplog):
+        """By the method itself, or by a refinement; else a warning says that they are not."""
+        plain = make_problem(setting=setting)
+        unseen = np.flatnonzero(plain.classes.unseen)
+        given = np.full(len(plain.pool), UNKNOWN)
+        given[:3] = unseen[:3]
+        problem = replace(plain, given=given)
+        for params in ({}, {"refinement": "soft-kmeans"}, {"refinement": "label-propagation"}):
+            caplog.clear()
+            before, after = (quick(name, **params).fit(one).scores(plain.pool) for one in (plain, problem))
+            assert np.isfinite(after).all()
+            warned = caplog.text.count("does not learn from the labels given to 3 images")
+            assert warned == int(np.array_equal(before, after))
+            assert warned == int(not params and name != "pren-pool")
+
+    def test_a_pool_whose_every_image_has_been_given_a_label_is_taken(self, name, quick, make_problem):
+        plain = make_problem()
+        given = np.resize(np.flatnonzero(plain.classes.unseen), len(plain.pool))
+        for refinement in REFINEMENTS:
+            model = quick(name, refinement=refinement).fit(replace(plain, given=given))
+            assert np.isfinite(model.scores(plain.pool)).all()
 
     @pytest.mark.parametrize("name", INDUCTIVE)
     def test_an_inductive_method_does_not_look_at_the_pool(self, name, quick, make_problem):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pren.methods import pren_pool
 from pren.methods.gfzsl import class_statistics
-from pren.methods.pren_pool import Mixture, Prior, adapt, held_back, moved_to, variance_within
+from pren.methods.pren_pool import Mixture, Prior, adapt, held_back, moved_to, shown, variance_within
 from pren.refinement.sinkhorn import even_offsets
 
 sizes = st.tuples(st.integers(1, 10), st.integers(1, 4), st.integers(0, 3), st.integers(1, 3), st.integers(0, 99))
@@ -79,6 +79,29 @@ def test_a_large_pool_is_taken_in_pieces(monkeypatch):
     monkeypatch.setattr("pren.refinement.base.BLOCK_NUMBERS", 12)  # three images at a time
     for part, expected in zip(adapt(X, prior, 0.2, 0.5, 0.5), whole, strict=True):
         assert np.allclose(part, expected)
+
+
+@given(size=sizes, evidence=st.floats(0.05, 1), n=st.integers(1, 6))
+def test_labels_that_a_person_gives_are_learned_from_one_by_one(size, evidence, n):
+    """As observations of a Gaussian process with noise σ² / evidence, each with its gain."""
+    X, prior = given_pool(*size)
+    rng, C = np.random.default_rng(n), len(prior.means)
+    images, places = rng.normal(size=(n, X.shape[1])), rng.integers(0, C, n)
+    unseen = [c for c in range(C) if prior.counts[c] == 0]
+    means, counts, covariance = prior.means.copy(), prior.counts.copy(), prior.covariance
+    for x, c in zip(images, places, strict=True):
+        if c in unseen:
+            column = covariance[unseen.index(c)]
+            gain = column / (column[unseen.index(c)] + prior.variance / evidence)
+            means[unseen] += np.outer(gain, x - means[c])
+            covariance = covariance - np.outer(gain, column)
+        else:
+            means[c] = (counts[c] * means[c] + evidence * x) / (counts[c] + evidence)
+            counts[c] += evidence
+    found = shown(images, places, prior, evidence)
+    assert np.allclose(found.means, means)
+    assert np.allclose(found.counts, counts)
+    assert np.allclose(found.covariance, covariance)
 
 
 def test_scores_are_those_of_a_loop():

@@ -1,6 +1,7 @@
 """PrEN-Pool as a whole: problems whose answers are known, and problems with hardly anything in them."""
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from pren.methods.gfzsl import class_statistics
 from pren.methods.pren_pool import PrENPool
 from pren.methods.ridge import RidgeS2V
 from pren.methods.storage import load_model
-from pren.problem import Problem
+from pren.problem import UNKNOWN, Problem
 
 WARNING = "The pool looks unlike the labelled images"
 CAMERA = np.array([1.0, -1.0] * 10)  # what another camera adds to every feature
@@ -73,6 +74,20 @@ def test_balance_costs_where_sizes_differ(seed):
     """Which is why it is off unless asked for."""
     thinned = planted(seed, told=2.0, sizes=THINNED)
     assert right(*thinned, balance=1.0).mean() < right(*thinned).mean() - 0.05
+
+
+@SEEDS
+def test_a_label_each_tells_two_classes_with_the_same_signature_apart(seed):
+    """Without them nothing does; with them all other images of the two are found."""
+    problem, answers = planted(seed)
+    table = problem.classes
+    table.signatures[31] = table.signatures[30]
+    given = np.full(len(answers), UNKNOWN)
+    for label in (30, 31):
+        given[np.flatnonzero(answers == label)[0]] = label
+    pair = np.isin(answers, [30, 31]) & (given == UNKNOWN)
+    assert right(replace(problem, given=given), answers)[pair].mean() > 0.95
+    assert right(problem, answers)[pair].mean() < 0.6
 
 
 @SEEDS

@@ -10,7 +10,7 @@ from pren.core.pseudo import top_per_class
 from pren.errors import PrenError
 from pren.methods.registry import METHODS
 from pren.methods.storage import load_model
-from pren.problem import Problem, candidates_of
+from pren.problem import UNKNOWN, Problem, candidates_of
 from pren.refinement import REFINEMENTS, Refinement
 from pren.selection import SELECTIONS
 
@@ -77,6 +77,22 @@ def test_what_a_refinement_is_told(name, setting, shape, toy, quick, make_proble
     else:
         assert pool.labelled.shape == (0, pool.features.shape[1])
         assert pool.labels.shape == (0,)
+
+
+@SETTINGS
+def test_images_that_a_person_has_labelled_are_told_as_labelled_ones_and_only_once(setting, toy, quick, make_problem):
+    plain = make_problem(setting=setting)
+    row = int(np.flatnonzero(plain.classes.unseen)[0])
+    given = np.full(len(plain.pool), UNKNOWN)
+    given[[2, 5]] = row
+    model = quick("eszsl", refinement="toy").fit(replace(plain, given=given))
+    told, features = toy.told[-1], model._features(plain.pool)
+    left = [place for place in range(len(given)) if place not in (2, 5)]
+    assert np.array_equal(told.features, features[left])
+    assert np.array_equal(told.scores, model._scores(plain.pool)[left])
+    assert np.array_equal(told.labelled[-2:], features[[2, 5]])
+    assert told.labels[-2:].tolist() == [row, row]
+    assert len(told.labels) == 2 + (len(plain.labels) if setting == "gzsl" else 0)
 
 
 def test_none_costs_nothing(quick, make_problem, monkeypatch):

@@ -38,7 +38,8 @@ def check(
             colour = "red" if problem.severity == "error" else "yellow"
             stdout().print(f"[{colour}]{problem.severity}[/] {safe(problem)}", soft_wrap=True)
         say(f"{folder}: {report.seen} seen and {report.unseen} unseen classes, {report.attributes} attributes")
-        say(f"{report.images} labelled images, {report.pool} unlabelled, {report.answers} answers")
+        given = f", {report.given} labels given" if report.given else ""
+        say(f"{report.images} labelled images, {report.pool} unlabelled{given}, {report.answers} answers")
         if report.ignored:
             ignored = ", ".join(f"{count} {ending}" for ending, count in report.ignored.items())
             say(f"left out, not images: {ignored}")

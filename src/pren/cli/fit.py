@@ -104,7 +104,9 @@ def _default_folder(config: RunConfig) -> Path:
         backbone = f"frozen-{config.extractor.backbone}"
     # That it is images shows in the backbone.
     options = {key: value for key, value in config.options.items() if key != "images"}
-    chosen = [f"{key}={Path(str(value)).stem}" for key, value in sorted(options.items())]
+    # Of a file the name without its ending; of a share like 0.2 all.
+    short = {key: Path(value).stem if isinstance(value, str) else value for key, value in options.items()}
+    chosen = [f"{key}={value}" for key, value in sorted(short.items())]
     setting = config.setting if config.setting != "zsl" else None
     name = Path(config.data).resolve().stem  # also of "."
     parts = [name, config.split, setting, backbone, *chosen, config.method, str(config.params.get("seed", 0))]

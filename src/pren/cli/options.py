@@ -84,6 +84,12 @@ class DataChoice:
         str | None, typer.Option(metavar="FILE.mat", help="A features file: a name in the data's folder, or a path.")
     ] = None
     signatures: Signatures = None
+    hold_out: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE", help="In gzsl, put this share of your labelled images into the pool, to evaluate with."
+        ),
+    ] = None
     data_assignments: DataOptions = None
 
     def settings(self) -> dict[str, str | None]:
@@ -93,7 +99,7 @@ class DataChoice:
     def options(self) -> dict[str, Any]:
         """Those that the data set alone understands."""
         given = parse_assignments(self.data_assignments or [], "--option", "fold=1")
-        own = {"features": self.features, "signatures": self.signatures}
+        own = {"features": self.features, "signatures": self.signatures, "hold_out": self.hold_out}
         return given | {key: value for key, value in own.items() if value is not None}
 
 

@@ -3,7 +3,7 @@
 from pren.data.arrays import load_arrays, read_inputs
 from pren.data.folder import load_folder
 from pren.data.folder_check import report_folder
-from pren.data.folds import check_can_hold_out, class_folds, held_out
+from pren.data.folds import check_can_hold_out, class_folds, held_out_classes
 from pren.data.numbers import Shift, load_numbers
 from pren.data.registry import DATASETS, Dataset, find_dataset, is_path, list_datasets, load, register_dataset
 from pren.data.survey import own_folds, survey
@@ -16,7 +16,7 @@ __all__ = [
     "check_can_hold_out",
     "class_folds",
     "find_dataset",
-    "held_out",
+    "held_out_classes",
     "is_path",
     "list_datasets",
     "load",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,19 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
+from pren.data.hold_out import held_out
+from pren.data.partition import shuffled
 from pren.errors import PrenError, suggest
 from pren.inputs import ArrayInputs, Inputs
 from pren.problem import UNKNOWN, Answers, Problem, Setting, label_indices
 
 REQUIRED = ("features", "labels", "signatures", "pool")
-OPTIONAL = ("class_names", "answers")
+LABELS = ("given", "answers")
+OPTIONAL = ("class_names", *LABELS)
 
 
 def load_arrays(
-    path: str | Path, setting: Setting = "zsl", backbone: str | None = None
+    path: str | Path, setting: Setting = "zsl", backbone: str | None = None, hold_out: float | None = None
 ) -> tuple[Problem, Answers | None]:
     """Read a problem from a ``.npz`` file.
 
@@ -30,12 +34,16 @@ def load_arrays(
     Args:
         path: A file with `features` (N, D) or (N, C, H, W), `labels` (N,) row numbers of `signatures` or class names,
             `signatures` (L, m), `pool` (N_pool, ...), and optionally `class_names` (L,) and `answers` (N_pool,), where
-            -1 or "" means that nobody knows.
+            -1 or "" means that nobody knows, and `given` (N_pool,), written in the same way: labels that a person has
+            given to images of the pool, to learn from.
         setting: "zsl" or "gzsl".
         backbone: The backbone that images go through; None for features.
+        hold_out: The share of each seen class's images that goes to the pool, behind the others, in "gzsl", to be
+            evaluated with.
 
     Returns:
-        The problem, which the answers have no part in, and the answers, None if there are none.
+        The problem, which the answers have no part in, and the answers, None if there are none. Images with a given
+        label have no answer.
 
     Raises:
         PrenError: If the file cannot be read or its arrays do not fit together.
@@ -44,10 +52,15 @@ def load_arrays(
     with _open_npz(path) as file:
         _check_keys(path, file.files)
         arrays = {key: _read(path, file, key) for key in file.files}
-    answers = arrays.pop("answers", None)
     try:
         problem = _problem(arrays, setting, backbone, str(path))
-        return problem, None if answers is None else _answers(answers, problem)
+        given, answers = (_pool_labels(arrays[key], key, problem) if key in arrays else None for key in LABELS)
+        if given is not None and (given != UNKNOWN).any():
+            problem = replace(problem, given=given)
+            answers = None if answers is None else np.where(given == UNKNOWN, answers, UNKNOWN)
+        if hold_out is not None:
+            problem, answers = _holding_out(problem, answers, hold_out, arrays)
+        return problem, None if answers is None else Answers(answers)
     except PrenError as error:
         raise PrenError(f"{path}: {error}") from error
 
@@ -96,21 +109,39 @@ def _problem(arrays: dict[str, NDArray[Any]], setting: Setting, backbone: str | 
     )
 
 
-def _answers(answers: NDArray[Any], problem: Problem) -> Answers:
-    """Turn (N_pool,) row numbers or class names into answers."""
-    if answers.shape != (len(problem.pool),):
+def _pool_labels(labels: NDArray[Any], key: str, problem: Problem) -> NDArray[np.int64]:
+    """Turn (N_pool,) row numbers or class names into row numbers, `UNKNOWN` where nobody knows."""
+    if labels.shape != (len(problem.pool),):
         count = len(problem.pool)
-        raise PrenError(f"answers have shape {answers.shape}, but the pool holds {count} inputs: unknown is -1 or ''.")
+        raise PrenError(f"{key} have shape {labels.shape}, but the pool holds {count} inputs: unknown is -1 or ''.")
     names = problem.classes.names
-    unknown, valid = ("", names[0]) if answers.dtype.kind == "U" else (UNKNOWN, 0)
-    nobody_knows: NDArray[np.bool_] = answers == unknown
+    unknown, valid = ("", names[0]) if labels.dtype.kind == "U" else (UNKNOWN, 0)
+    nobody_knows: NDArray[np.bool_] = labels == unknown
     # Where nobody knows, any valid label does for now, so that an error about another one counts its place rightly.
-    filled = np.where(nobody_knows, answers.dtype.type(valid), answers)
+    filled = np.where(nobody_knows, labels.dtype.type(valid), labels)
     try:
-        labels = label_indices(filled, names)
+        return np.where(nobody_knows, UNKNOWN, label_indices(filled, names))
     except PrenError as error:
-        raise PrenError(f"answers: {error}") from error
-    return Answers(np.where(nobody_knows, UNKNOWN, labels))
+        raise PrenError(f"{key}: {error}") from error
+
+
+def _holding_out(
+    problem: Problem, answers: NDArray[np.int64] | None, share: float, arrays: dict[str, NDArray[Any]]
+) -> tuple[Problem, NDArray[np.int64]]:
+    """The problem with a share of its labelled images at the end of the pool, and the answers with their classes."""
+    unknown = np.full(len(problem.pool), UNKNOWN)
+    held = shuffled(held_out(problem.labels, problem.classes.names, share, problem.setting))
+    left = np.setdiff1d(np.arange(len(problem.labels)), held)
+    given = None if problem.given is None else np.concatenate([problem.given, np.full(len(held), UNKNOWN)])
+    divided = replace(
+        problem,
+        train=problem.train.select(left),
+        labels=problem.labels[left],
+        pool=ArrayInputs(np.concatenate([arrays["pool"], arrays["features"][held]])),
+        given=given,
+        source={**problem.source, "hold_out": share},
+    )
+    return divided, np.concatenate([unknown if answers is None else answers, problem.labels[held]])
 
 
 def _check_ordinary(path: Path) -> None:

@@ -5,6 +5,7 @@ unlabelled/...      the pool, in any tree
 signatures.csv      class,attribute,attribute,...   one row for every class, seen and unseen
 descriptions.csv    class,description               or words instead, for a text encoder
 answers.csv         file,class                      optional; for the evaluation only
+labels.csv          file,class                      optional; labels that a person gives, to learn from
 
 Everything is read before anything is said, so that `pren data check` can list all that is wrong at once.
 """
@@ -15,15 +16,19 @@ import logging
 import os
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from pren.data.class_tables import ClassRows, read_class_rows, wants_words
 from pren.data.findings import Finding, Findings, quoted
+from pren.data.folder_labels import ANSWERS, LABELS, POOL, compare, note_seen, read_labels
+from pren.data.hold_out import held_out
 from pren.data.partition import DATA_SEED
-from pren.data.tables import TableRow, normal, read_table
+from pren.data.tables import normal
 from pren.errors import PrenError
 from pren.files import is_folder, sha256
 from pren.problem import UNKNOWN, Answers, ClassTable, Problem, Setting
@@ -33,9 +38,18 @@ from pren.vision.images import ImageFiles
 
 log = logging.getLogger(__name__)
 
-IMAGES, POOL, ANSWERS = "images", "unlabelled", "answers.csv"
+IMAGES = "images"
 ENDINGS = f"files that end in {', '.join(EXTENSIONS)}"
 FEW = 3  # how many problems an error names
+
+
+class PoolImage(NamedTuple):
+    """A photograph to be recognised."""
+
+    file: str  # its path in the folder
+    name: str  # what people call it: its path from ``unlabelled``
+    given: int = UNKNOWN  # the class that a person gives it
+    answer: int = UNKNOWN  # the class that it is evaluated with
 
 
 @dataclass(eq=False)
@@ -46,7 +60,8 @@ class OwnData:
     classes: ClassRows | None = None  # None if what is said of them cannot be read
     train: list[tuple[str, str]] = field(default_factory=list)  # the path in `images` of each photograph, and its class
     pool: list[str] = field(default_factory=list)  # the paths of the unlabelled ones in `unlabelled`, sorted
-    answers: dict[int, str] = field(default_factory=dict)  # the class of some of them, by their place in `pool`
+    labels: dict[int, str] = field(default_factory=dict)  # what a person gives to some of them, by place in `pool`
+    answers: dict[int, str] = field(default_factory=dict)  # the class of some of the others, by place in `pool`
     ignored: Counter[str] = field(default_factory=Counter)  # files that are no images, by how their names end
     findings: Findings = field(default_factory=Findings)
 
@@ -56,7 +71,11 @@ class OwnData:
 
 
 def load_folder(
-    path: str | Path, setting: Setting = "zsl", encoder: str | None = None, signatures: str | None = None
+    path: str | Path,
+    setting: Setting = "zsl",
+    encoder: str | None = None,
+    signatures: str | None = None,
+    hold_out: float | None = None,
 ) -> tuple[Problem, Answers]:
     """Read a problem from a folder of photographs; none of them is decoded yet.
 
@@ -65,10 +84,13 @@ def load_folder(
         setting: "zsl" or "gzsl".
         encoder: The text encoder that makes signatures of ``descriptions.csv``; None for ``signatures.csv``.
         signatures: "attributes" or "descriptions", to be sure which of the two files it is.
+        hold_out: The share of each seen class's photographs in ``images`` that goes to the pool, in "gzsl", to be
+            evaluated with; they are named ``../images/...`` there.
 
     Returns:
         The problem, its pool in an order that tells nothing, and the answers, with the name of every pool image and
-        `UNKNOWN` where ``answers.csv`` says nothing.
+        `UNKNOWN` where ``answers.csv`` says nothing, or a person has given a label. A photograph whose label is a seen
+        class is not in the pool, but among the labelled ones.
 
     Raises:
         PrenError: If anything is wrong; it names the first problems and says how to see all of them.
@@ -82,24 +104,47 @@ def load_folder(
         log.warning("%s", _first_few(found, path))
     assert content.classes is not None  # else there is an error
     made = content.classes.signatures(encoder)
-    row = {name: number for number, name in enumerate(made.names)}
-    seen = np.isin(np.array(made.names), sorted(content.seen()))
-    order = stream(DATA_SEED, "pool order").permutation(len(content.pool))
-    names = tuple(content.pool[place] for place in order)
-    file = content.classes.file
-    digest = sha256(content.path / file)
+    train, pool = _divided(content, made.names, setting, hold_out)
+    given = np.array([image.given for image in pool], dtype=np.int64)
+    files = [content.classes.file, *([LABELS] if content.labels else [])]
+    source = {
+        "name": "folder",
+        "folder": str(path),
+        "signatures": made.record(),
+        "files": {file: sha256(content.path / file) for file in files},
+    }
     problem = Problem(
-        train=ImageFiles(content.path / IMAGES, [file for file, _ in content.train]),
-        labels=np.array([row[name] for _, name in content.train], dtype=np.int64),
-        pool=ImageFiles(content.path / POOL, names),
-        classes=ClassTable.build(made.names, made.values, seen),
+        train=ImageFiles(content.path, [file for file, _ in train]),
+        labels=np.array([label for _, label in train], dtype=np.int64),
+        pool=ImageFiles(content.path, [image.file for image in pool]),
+        classes=ClassTable.build(made.names, made.values, np.isin(np.array(made.names), sorted(content.seen()))),
         setting=setting,
-        source={"name": "folder", "folder": str(path), "signatures": made.record(), "files": {file: digest}},
+        source=source if hold_out is None else {**source, "hold_out": hold_out},
+        given=given if (given != UNKNOWN).any() else None,
     )
-    labels = np.full(len(content.pool), UNKNOWN, dtype=np.int64)
-    for place, name in content.answers.items():
-        labels[place] = row[name]
-    return problem, Answers(labels[order], names)
+    labels = np.array([image.answer for image in pool], dtype=np.int64)
+    return problem, Answers(labels, tuple(image.name for image in pool))
+
+
+def _divided(
+    content: OwnData, names: Sequence[str], setting: Setting, hold_out: float | None
+) -> tuple[list[tuple[str, int]], list[PoolImage]]:
+    """The photographs to learn from, each with its class, and the pool in an order that tells nothing."""
+    row, seen = {name: number for number, name in enumerate(names)}, content.seen()
+    train = [(f"{IMAGES}/{file}", row[name]) for file, name in content.train]
+    held = held_out(np.array([label for _, label in train], dtype=np.int64), names, hold_out, setting)
+    pool, more = [], []
+    for place, name in enumerate(content.pool):
+        label, answer = content.labels.get(place), content.answers.get(place)
+        if label is not None and label in seen:
+            more.append((f"{POOL}/{name}", row[label]))
+        else:
+            known = (UNKNOWN if one is None else row[one] for one in (label, answer))
+            pool.append(PoolImage(f"{POOL}/{name}", name, *known))
+    pool += [PoolImage(train[place][0], f"../{train[place][0]}", answer=train[place][1]) for place in held]
+    order = stream(DATA_SEED, "pool order").permutation(len(pool))
+    left = [train[place] for place in np.setdiff1d(np.arange(len(train)), held)]
+    return left + more, [pool[place] for place in order]
 
 
 def read_folder(
@@ -129,8 +174,7 @@ def _read(content: OwnData, setting: Setting, words: bool) -> None:
         findings.add(POOL, f"there is no photograph to recognise: it needs {ENDINGS}.")
     if classes is not None and classes.complete and classes.known and not classes.known.keys() - folders:
         findings.add(classes.file, f"every class has a folder in {IMAGES}: add rows for the classes without labels.")
-    if os.path.lexists(content.path / ANSWERS):
-        _read_answers(content, setting)
+    _read_labels(content, setting)
 
 
 def _read_labelled(content: OwnData) -> set[str]:
@@ -191,43 +235,24 @@ def _list(content: OwnData, part: str) -> list[str]:
     return sorted(names)
 
 
-def _read_answers(content: OwnData, setting: Setting) -> None:
-    findings, classes, seen = content.findings, content.classes, content.seen()
-    table = read_table(content.path, ANSWERS, "file,class", findings)
-    if table is None:
-        return
-    places = {normal(name): place for place, name in enumerate(content.pool)}
-    places |= {name: place for place, name in enumerate(content.pool)}
-    first: dict[int, int] = {}  # the line of the answer for a place
-    barred: list[TableRow] = []
-    for row in table.rows:
-        if findings.full(ANSWERS):
-            break
-        file, name = row.cells[0], normal(row.cells[1])
-        place = places.get(file, places.get(normal(file)))
-        if place is None:
-            off = file.removeprefix(f"{POOL}/")
-            near = f" Leave {POOL}/ off." if off != file and off in places else findings.nearest(file, places)
-            findings.add(ANSWERS, f"there is no image {quoted(file)} in {POOL}.{near}", row.line)
-        elif first.setdefault(place, row.line) != row.line:
-            findings.add(ANSWERS, f"{quoted(file)} has an answer in line {first[place]} already.", row.line)
-        if not name or classes is None:  # nobody knows
-            continue
-        if name not in classes.known:
-            if classes.complete:
-                near = findings.nearest(name, classes.known)
-                findings.add(ANSWERS, f"class {quoted(name)} has no row in {classes.file}.{near}", row.line)
-        elif setting == "zsl" and name in seen:
-            barred.append(row)
-        elif place is not None:
-            content.answers[place] = name
-    if barred:
-        others = f" (lines like this: {len(barred)})" if len(barred) > 1 else ""
-        message = (
-            f"{quoted(barred[0].cells[1])} is a seen class{others}: in the setting 'zsl' such answers do not count. "
-            "Choose 'gzsl', or take these images out of the pool."
-        )
-        findings.add(ANSWERS, message, barred[0].line, "warning")
+def _read_labels(content: OwnData, setting: Setting) -> None:
+    """Read ``labels.csv`` and ``answers.csv``, where they are."""
+    findings, seen = content.findings, content.seen()
+    labels, answers = (
+        read_labels(content.path, file, content.pool, content.classes, findings)
+        if os.path.lexists(content.path / file)
+        else {}
+        for file in (LABELS, ANSWERS)
+    )
+    compare(labels, answers, content.pool, findings)
+    if content.pool and sum(label.name in seen for label in labels.values()) == len(content.pool):
+        findings.add(LABELS, f"it gives a seen class to every photograph in {POOL}: none is left to recognise.")
+    others = {place: answer for place, answer in answers.items() if place not in labels}
+    if setting == "zsl":
+        note_seen(others, seen, findings)
+        others = {place: answer for place, answer in others.items() if answer.name not in seen}
+    content.labels = {place: label.name for place, label in labels.items()}
+    content.answers = {place: answer.name for place, answer in others.items()}
 
 
 def _first_few(found: list[Finding], path: str | Path) -> str:

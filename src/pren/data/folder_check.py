@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pren.data.class_tables import ClassRows, Content, needs_encoder
 from pren.data.findings import Finding, Findings, quoted
-from pren.data.folder import IMAGES, POOL, OwnData, read_folder
+from pren.data.folder import IMAGES, OwnData, read_folder
+from pren.data.folder_labels import POOL
 from pren.problem import Setting
 from pren.vision.decoding import without_warnings
 from pren.vision.images import THREADS, ImageFiles
@@ -25,7 +26,8 @@ class FolderReport:
     attributes: int  # how many numbers describe a class; 0 for words
     images: int  # labelled photographs
     pool: int  # unlabelled ones
-    answers: int  # how many of those have an answer that counts
+    given: int  # how many of those a person has given a label
+    answers: int  # how many of the others have an answer that counts
     ignored: dict[str, int]  # files that are no images, by how their names end
     problems: list[Finding]  # errors first
 
@@ -60,6 +62,7 @@ def report_folder(path: str | Path, setting: Setting = "zsl", signatures: str | 
         attributes=attributes,
         images=len(content.train),
         pool=len(content.pool),
+        given=len(content.labels),
         answers=len(content.answers),
         ignored=dict(content.ignored.most_common()),
         problems=content.findings.listed(),

@@ -41,7 +41,7 @@ def class_folds(problem: Problem) -> list[tuple[Problem, Answers]]:
     return [_fold(problem, part, number) for number, part in enumerate(parts, start=1)]
 
 
-def held_out(problem: Problem, draws: int) -> Iterator[tuple[Problem, Answers]]:
+def held_out_classes(problem: Problem, draws: int) -> Iterator[tuple[Problem, Answers]]:
     """Let seen classes play the unseen ones: as many as there are of these, where that leaves enough seen ones.
 
     Every class has its turn before any has a second one. As with `class_folds`, the draws are part of the data.

@@ -89,12 +89,12 @@ def partition(
     return Partition(train, pool, seen, unseen, train_on, seen_test)
 
 
-def random_share(labels: Indices, usable: Indices) -> Indices:
-    """A fifth of each class's images (at least one, but never all), the same every time."""
+def random_share(labels: Indices, usable: Indices, share: float = HELD_OUT) -> Indices:
+    """A share of each class's images (at least one, but never all), the same every time."""
     chosen = []
     for label in np.unique(labels[usable]):
         images = np.sort(usable[labels[usable] == label])
-        count = min(max(1, round(HELD_OUT * len(images))), len(images) - 1)
+        count = min(max(1, round(share * len(images))), len(images) - 1)
         chosen.append(stream(DATA_SEED, "seen test", int(label)).choice(images, size=count, replace=False))
     return np.concatenate(chosen)
 

@@ -183,6 +183,10 @@ def _checked(dataset: Dataset, options: dict[str, Any], taken: set[str]) -> dict
             if value != ATTRIBUTES:
                 raise PrenError(f"{dataset.name} has no signatures {value!r}. It has {ATTRIBUTES}.")
             continue
+        if option == "hold_out" and option not in known:
+            more = ", or with --option seen_test=random a fifth of each" if "seen_test" in known else ""
+            own = f"--setting gzsl holds out its own test images of seen classes{more}"
+            raise PrenError(f"{dataset.name} has no option 'hold_out': {own}.")
         if option not in known:
             raise PrenError(f"{dataset.name} has no option {option!r}: it has {', '.join(known) or 'none'}.")
         try:

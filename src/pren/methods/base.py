@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -28,6 +29,7 @@ from pren.refinement import REFINEMENTS, Refinement, ScoredPool
 from pren.scoring import best_candidate, calibrated
 from pren.vision.preprocessing import Preprocessing
 
+log = logging.getLogger(__name__)
 MOST_FEATURES = 20_000  # systems of d x d would not fit beyond
 SCALINGS = Choice(("raw", "l2", "standard", "minmax", "whitened"))
 Self = TypeVar("Self", bound="Method")
@@ -54,6 +56,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
 
     name: ClassVar[str]
     rehearsals: ClassVar[int] = 10  # how often `pren fit` rehearses it on held-out classes when nobody says
+    learns_given: ClassVar[bool] = False  # whether it learns from `Problem.given` itself; refinements always do
     params: ClassVar[Mapping[str, Param]]
     space: ClassVar[Space]  # what is worth tuning on validation classes
 
@@ -193,6 +196,14 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         self.setting_ = problem.setting
         self.sample_shape_ = problem.train.sample_shape
         self.extractor_ = problem.extractor
+        given, _ = problem.decided()
+        if len(given) and not (self.learns_given or REFINEMENTS[self.refinement].looks):
+            log.warning(
+                "%s does not learn from the labels given to %d images of the pool: add --set refinement=soft-kmeans, "
+                "or take --method pren-pool.",
+                self.name,
+                len(given),
+            )
         if "preparation_" not in vars(self):
             self.preparation_ = self._fit_preparation(problem)
 
@@ -209,15 +220,17 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
             self.refinement_ = kind(candidates)
             return
         pool, train = self._preprocessed(problem.pool), self._preprocessed(problem.train)
-        among = np.flatnonzero(candidates[problem.labels])
+        among, left = np.flatnonzero(candidates[problem.labels]), problem.undecided()
+        scores, features = self._scores_by(fabric, pool), self._features(pool, fabric)
+        images, given = problem.decided()
         self.refinement_ = kind.fit(
             ScoredPool(
-                scores=self._scores_by(fabric, pool),
-                features=self._features(pool, fabric),
+                scores=scores[left],
+                features=features[left],
                 classes=self.classes_,
                 candidates=candidates,
-                labelled=self._features(train.select(among), fabric),
-                labels=problem.labels[among],
+                labelled=np.concatenate([self._features(train.select(among), fabric), features[images]]),
+                labels=np.concatenate([problem.labels[among], given]),
                 balance=self.balance,
             )
         )

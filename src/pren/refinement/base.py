@@ -25,14 +25,15 @@ BLOCK_NUMBERS = 2**23  # at most how many numbers (images x classes) are worked 
 
 @dataclass(frozen=True, eq=False)
 class ScoredPool:
-    """All that a refinement may learn from; no label of a pool image is in it.
+    """All that a refinement may learn from. Images of the pool that a person has labelled are among the labelled ones.
 
     Attributes:
         scores: (N, L) as the method gives them, larger is better.
-        features: (N, d) the pool as the method sees it.
+        features: (N, d) the pool as the method sees it, but for images that a person has labelled.
         classes: The L classes.
         candidates: (L,) those that an image can be taken for.
-        labelled: (n, d) the labelled images of candidate classes as the method sees them: in ZSL there are none.
+        labelled: (n, d) the labelled images of candidate classes as the method sees them: in ZSL only those of the pool
+            that a person has labelled.
         labels: (n,) their classes.
         balance: How strongly unseen classes are held to equal size, from 0 to 1.
     """

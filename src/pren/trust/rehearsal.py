@@ -12,7 +12,7 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from pren.data import held_out
+from pren.data import held_out_classes
 from pren.evaluation import best_gamma, trade_off
 from pren.methods.base import Method
 from pren.problem import Answers, ClassTable, Problem, Setting, candidates_of
@@ -63,7 +63,7 @@ def rehearse(
     fabric: Fabric | None = None,
     on_rehearsal: OnRehearsal | None = None,
 ) -> list[Rehearsal]:
-    """Fit a method's parameters to problems in which seen classes play the unseen ones; see `held_out`.
+    """Fit a method's parameters to problems in which seen classes play the unseen ones; see `held_out_classes`.
 
     Args:
         method: Its parameters count; it need not be fitted, and is left as it is.
@@ -77,7 +77,7 @@ def rehearse(
         PrenError: If there are too few seen classes.
     """
     done: list[Rehearsal] = []
-    for rehearsed, answers in held_out(problem, draws):
+    for rehearsed, answers in held_out_classes(problem, draws):
         if shift is not None:
             rehearsed = shift.applied(rehearsed)
         with _not_said_again():
