@@ -1,8 +1,8 @@
 """What every method is given (`Problem`), and what only the evaluation gets to see (`Answers`).
 
 A `Problem` holds labelled images of the seen classes, a pool of unlabelled images and a table of all classes. It holds
-no label, no file name and no telling order of a pool image, so no method can peek, whoever writes it. In the paper's
-transductive setting the pool *is* the test set.
+no file name, no telling order and no label of a pool image but those that a person gives to it on purpose, so no method
+can peek, whoever writes it. In the paper's transductive setting the pool *is* the test set.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def test_elements_of_no_known_type_end_the_child_at_most(tmp_path, kind, compres
     path.write_bytes(content)
     with pytest.raises(
         PrenError,
-        match=r"x\.mat cannot be read as a MATLAB file: (it is damaged \(the reader crashed with SIG|cannot reshape)",
+        match=r"x\.mat cannot be read as a MATLAB file: ",  # how depends on what lies in the reader's memory
     ):
         read_mat(path, ["x"])
     with pytest.raises(PrenError, match="lacks y"):  # what is not wanted is not looked at

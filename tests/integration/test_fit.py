@@ -31,7 +31,11 @@ class TestOutput:
         out, err = good("fit", data(), *small, "--out", "run")[1:]
         assert "PrEN on data.npz (zsl, finished)" in out
         assert "Top-1" in out
-        assert out.splitlines()[-2:] == ["Model: run/model.safetensors", "Labels: run/predictions.csv (18 images)"]
+        assert out.splitlines()[-3:] == [
+            "Labels: run/predictions.csv (18 images)",
+            "Model: run/model.safetensors",
+            "What to look at first: pren suggest run",
+        ]
         assert "round" not in out
         assert [line.split()[1] for line in err.splitlines() if line.startswith("  round")] == ["0/2", "1/2", "2/2"]
         assert "pseudo-labels" in err

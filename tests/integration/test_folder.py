@@ -50,7 +50,7 @@ class TestFit:
         assert set(config["record"]["source"]["files"]) == {"signatures.csv"}
 
         predictions = table("run/predictions.csv")
-        assert predictions[0] == ["file", "class", "score", "error"]
+        assert predictions[0] == ["file", "class", "score", "confidence", "familiarity", "error"]
         assert [row[0] for row in predictions[1:]] == ["0.png", "2.png", "4.png", "new/1.png", "new/3.png", "new/5.png"]
         assert {row[1] for row in predictions[1:]} <= {"yellow", "violet"}
         pseudo = table("run/pseudo_labels.csv")
@@ -67,7 +67,7 @@ class TestFit:
         assert json.loads(good("evaluate", "run", "--json").out)["macc"] == metrics["macc"]
 
         good("predict", "run", "mydata/unlabelled", "--out", "labels.csv", "--top", "1")
-        for (file, name, score, _), (same_file, same_name, same_score, _) in zip(
+        for (file, name, score, *_), (same_file, same_name, same_score, *_) in zip(
             predictions[1:], table("labels.csv")[1:], strict=True
         ):
             assert (file, name) == (same_file, same_name)

@@ -50,7 +50,7 @@ class TestFiles:
         run()
         predictions = table("run/predictions.csv")
         assert len(predictions) == 1 + 48
-        assert {len(row) for row in predictions} == {3}
+        assert {len(row) for row in predictions} == {5}
         assert {row[1] for row in predictions[1:]} <= set(NAMES)
         pseudo = table("run/pseudo_labels.csv")
         assert {row[1] for row in pseudo[1:]} <= set(NAMES)
@@ -59,7 +59,7 @@ class TestFiles:
         labels = table("labels.csv")
         assert len(labels) == 1 + 18
         for row in labels[1:]:
-            assert sorted(row[1:-1:2]) == sorted(NAMES)
+            assert sorted(row[1:-3:2]) == sorted(NAMES)
 
     @pytest.mark.parametrize(
         "name", ["a\rb", "a\r1,other,9", "a\r\nb", "a,b", '"', '""', "'", "\t", "a;b", "\x85", "\u2028", "\ufeff", "é"]

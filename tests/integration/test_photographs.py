@@ -127,7 +127,7 @@ class TestFit:
         out = good("fit", "mydata", *backbone, "--frozen", *QUICK, "--out", "run").out
         weights = str(Path("tiny.safetensors").absolute())
         assert f"features of {TINY}, frozen (weights {weights}, geometry whole)" in out
-        assert out.splitlines()[-1] == "Labels: run/predictions.csv (6 photographs)"
+        assert out.splitlines()[-3] == "Labels: run/predictions.csv (6 images)"
         shown = good("show", "run").out
         assert TINY in shown
         assert "backbone " not in shown
@@ -208,7 +208,7 @@ class TestFit:
         for kind in ([], ["--frozen"]):
             result = good("fit", "mydata", *backbone, *kind, *QUICK, "--out", f"run{len(kind)}")
             assert "1 of 13 image files cannot be read and are left out" in result.err
-            assert "predictions.csv (7 photographs, 1 of them cannot be read)" in result.out
+            assert "predictions.csv (7 images, 1 of them cannot be read)" in result.out
             table = {row["file"]: row for row in rows(f"run{len(kind)}/predictions.csv")}
             bad = table.pop("bad.jpg")
             assert (bad["class"], bad["score"]) == ("", "")

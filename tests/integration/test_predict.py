@@ -52,13 +52,15 @@ def expected(inputs, names, among, top):
         [
             "input",
             *(f"{what}_{rank + 1}" for rank in range(min(top, len(candidates))) for what in ("class", "score")),
+            "confidence",
+            "familiarity",
             "error",
         ]
     ]
     for place, name in enumerate(names):
         best = sorted(candidates, key=lambda c, place=place: -scores[place, c])[:top]
         cells = [cell for c in best for cell in (model.classes_.names[c], repr(float(scores[place, c])))]
-        table.append([name, *cells, ""])
+        table.append([name, *cells, "", "", ""])  # PrEN is not rehearsed unasked
     return table
 
 
@@ -104,7 +106,7 @@ class TestTables:
         run()
         np.save("new.npy", arrays()["pool"])
         out = good("predict", "run", "new.npy", "--out", "labels.csv", "--top", "100", "--json").out
-        assert json.loads(out) == {"inputs": 18, "unreadable": 0, "top": 3, "out": "labels.csv"}
+        assert json.loads(out) == {"inputs": 18, "unreadable": 0, "unsure": 0, "top": 3, "out": "labels.csv"}
 
     def test_images_in_an_array(self, good, run, arrays):
         run("images")
@@ -142,7 +144,7 @@ class TestWithoutAFile:
         save_images(ArrayInputs(arrays("images")["pool"].clip(0, 1)), np.arange(2), "new")
         lines = good("predict", "run", "new/image-0001.png", "--top", "2").out.splitlines()
         good("predict", "run", "new", "--top", "2", "--out", "labels.csv")
-        _, first, _, second, _, _ = rows("labels.csv")[2]
+        _, first, _, second, *_ = rows("labels.csv")[2]
         assert [line.split()[:-1] for line in lines[1:]] == [["new/image-0001.png", *first.split()], second.split()]
 
     def test_several_photographs_and_folders(self, good, run, arrays):

@@ -93,7 +93,13 @@ def test_ctrl_c_and_going_on_to_the_very_same_end(good, data, tmp_path):
     assert not (tmp_path / "run" / "predictions.csv").exists()
 
     predicted = good("predict", "run", name, "--out", "labels.csv", "--json")
-    assert json.loads(predicted.out) == {"out": "labels.csv", "inputs": 25, "unreadable": 0, "top": 3}
+    assert json.loads(predicted.out) == {
+        "out": "labels.csv",
+        "inputs": 25,
+        "unreadable": 0,
+        "unsure": 0,
+        "top": 3,
+    }
 
     command = shlex.split(rest.rpartition("Go on with: ")[2])
     resumed = good(*command[1:], "--json")

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from pren.errors import PrenError
 from pren.runs.checkpoint import FILES, STATE_FILE, TRAINING_FILE
-from pren.runs.folder import ALSO, CONFIG_FILE, RESULTS, RunFolder
+from pren.runs.folder import CONFIG_FILE, RunFolder, result_files
 from pren.runs.manifest import with_checksum, write_manifest
 from pren.runs.train import train
 
@@ -36,7 +36,7 @@ def seal(run):
     for checkpoint in (run / "checkpoint").iterdir():
         write_manifest(checkpoint, FILES, identity)
     if (run / "predictions.csv").exists():
-        write_manifest(run, RESULTS + ALSO, identity)
+        write_manifest(run, result_files(run), identity)
 
 
 @pytest.mark.parametrize("value", [date(2001, 1, 1), float("nan"), {1, 2}, b"x", {"a": float("inf")}])

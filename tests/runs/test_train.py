@@ -15,8 +15,9 @@ from pren.evaluation import evaluate
 from pren.methods.eszsl import ESZSL
 from pren.methods.pren import PrEN
 from pren.runs.config import RunConfig, parse_config, read_yaml
-from pren.runs.folder import RunFolder, top_classes
+from pren.runs.folder import RunFolder
 from pren.runs.train import evaluate_run, train
+from pren.scoring import top_classes
 from pren.version import __version__
 
 CASES = [(form, setting) for form in ("features", "images") for setting in ("zsl", "gzsl")]

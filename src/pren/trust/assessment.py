@@ -15,7 +15,7 @@ from pren.errors import PrenError
 from pren.inputs import Inputs
 from pren.methods.base import Method
 from pren.methods.storage import FORMAT, read_facts, read_verified, write_model
-from pren.problem import UNKNOWN, ClassTable, Problem, Setting, candidates_of
+from pren.problem import ClassTable, Problem, Setting, candidates_of
 from pren.trust.confidence import Confidence, Reading, threshold
 from pren.trust.forecast import Forecast, Known, Share, foretell
 from pren.trust.rehearsal import OnRehearsal, choose_gamma, notable_shift, rehearse
@@ -129,10 +129,8 @@ def assess(
         method.chosen_gamma_ = choose_gamma(done)
         done = [part.with_gamma(method.chosen_gamma_) for part in done]
     known = [Known(part.reading(), part.right()) for part in done]
-    reading = Reading.of(method.scores(problem.pool), problem.classes, problem.candidates())
-    if problem.given is not None:  # those need no forecast
-        asked = problem.given == UNKNOWN
-        reading = Reading(*(part[asked] for part in reading))
+    asked = problem.pool.select(problem.undecided())  # what a person has labelled needs no forecast
+    reading = Reading.of(method.scores(asked), problem.classes, problem.candidates())
     confidence = Confidence.learn([part.reading for part in known], [part.right for part in known])
     held_out = int(done[0].classes.unseen.sum())
     of_pool = confidence.of(reading)

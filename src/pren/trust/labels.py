@@ -43,10 +43,11 @@ def label_pool(scores: Vector, problem: Problem, trust: Trust | None, precision:
     classes = reading.labels
     confidence = np.full(len(classes), np.nan) if trust is None else trust.confidence.of(reading)
     familiarity = np.full(len(classes), np.nan) if trust is None else trust.familiar(problem.pool)
-    if problem.given is not None:
-        is_given = problem.given != UNKNOWN
-        classes, confidence = np.where(is_given, problem.given, classes), np.where(is_given, 1.0, confidence)
+    places, given = problem.decided()
+    classes[places], confidence[places] = given, 1.0
     best = np.take_along_axis(scores, classes[:, None], axis=1)[:, 0]
     if precision is not None and trust is not None:
-        classes = np.where(trust.reaches(precision, confidence, familiarity), classes, UNKNOWN)
+        kept = trust.reaches(precision, confidence, familiarity)
+        kept[places] = True
+        classes = np.where(kept, classes, UNKNOWN)
     return Labels(classes, best, confidence, familiarity)
