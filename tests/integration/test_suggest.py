@@ -15,10 +15,14 @@ def table(path):
         return list(csv.reader(file))
 
 
+def fit(good, out, *arguments):
+    good("fit", "mydata", "--method=pren", *(f"--set={setting}" for setting in QUICK), *arguments, "--out", out)
+
+
 @pytest.fixture
 def suggest(good, mydata):
     """Run the command on a folder of photographs."""
-    good("fit", "mydata", "--method=pren", *(f"--set={setting}" for setting in QUICK), "--out", "run")
+    fit(good, "run")
 
     def run(*arguments):
         return good("suggest", "run", *arguments).out
@@ -53,6 +57,28 @@ class TestPhotographs:
         assert header == ["file", "class"]
         assert len(rows) == 3
         assert all(file in POOL and label == "" for file, label in rows)
+
+    def test_what_was_labelled_before_stays_in_the_table_and_is_not_suggested(self, suggest, good, mydata):
+        """A label of a seen class, too, whose photograph has left the pool."""
+        (mydata / "labels.csv").write_text("file,class\n0.png,yellow\nnew/5.png,\nnew/1.png,red\n")
+        fit(good, "again")
+        good("suggest", "again", "--out", "todo.csv")
+        (_, *before), rows = table("todo.csv")[:3], table("todo.csv")[3:]
+        assert before == [["0.png", "yellow"], ["new/1.png", "red"]]
+        assert {file for file, _ in rows} == POOL - {"0.png", "new/1.png"}
+        assert {label for _, label in rows} == {""}
+        Path("todo.csv").replace(mydata / "labels.csv")
+        good("suggest", "again")  # nothing new is said yet: it is the same problem
+
+    def test_nothing_is_left_to_label(self, suggest, good, mydata):
+        answers = (mydata / "answers.csv").read_text()
+        (mydata / "labels.csv").write_text(answers)
+        fit(good, "again")
+        assert good("suggest", "again").out == "Every image of the pool has a label already.\n"
+
+    def test_images_that_are_held_out_are_not_for_labelling(self, good, bad, mydata):
+        fit(good, "run", "--setting=gzsl", "--hold-out=0.5")
+        assert "fit without it" in bad("suggest", "run")
 
     def test_a_table_that_is_in_its_place(self, suggest):
         out = suggest("--out", "mydata/labels.csv")

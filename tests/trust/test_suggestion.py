@@ -16,7 +16,7 @@ def slow_value(features, doubt, chosen, labelled):
     def square(i, j):
         return sum((features[i] - features[j]) ** 2)
 
-    near = 0.3 * np.median([sorted(square(i, j) for j in left)[min(10, len(left) - 1)] for i in left]) or 1.0
+    near = 0.5 * np.median([sorted(square(i, j) for j in left)[min(10, len(left) - 1)] for i in left]) or 1.0
     total = 0.0
     for i in left:
         below, same = sum(doubt[j] < doubt[i] for j in left), sum(doubt[j] == doubt[i] for j in left)

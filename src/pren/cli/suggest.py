@@ -37,7 +37,10 @@ def suggest(
     found = suggest_for_run(RunFolder.open(run), count, **where.said())
     if out is not None:
         if found.labels is None:
-            raise PrenError("Only a folder of photographs has a labels.csv: leave --out out.")
+            raise PrenError(
+                "Only a folder of photographs has a labels.csv: leave --out out. In a .npz file the array 'given' has "
+                "labels that you give."
+            )
         write_csv(out, ("file", "class"), found.rows())
     if json:
         print_json({"images": [image._asdict() for image in found.images], "out": None if out is None else str(out)})

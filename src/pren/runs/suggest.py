@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pren.data.folder_labels import LABELS, read_given
+from pren.errors import PrenError
 from pren.problem import candidates_of
 from pren.runs.folder import RunFolder
 from pren.runs.train import open_run, pool_scores
@@ -34,17 +36,16 @@ class Suggestions(NamedTuple):
 
     Attributes:
         images: At most as many as were asked for, best first.
-        given: The images that a person has labelled before, and their classes.
         labels: The file of the data that labels are read from; None if the data have none.
     """
 
     images: list[Suggestion]
-    given: list[tuple[str, str]]
     labels: Path | None
 
     def rows(self) -> list[tuple[str, str]]:
-        """The rows of that file as it should become: all that is known, and then what a person has to fill in."""
-        return [*self.given, *((suggestion.image, "") for suggestion in self.images)]
+        """The rows of that file as it should become: what a person has said, and then what is to be filled in."""
+        known = [] if self.labels is None else read_given(self.labels.parent)
+        return [*known, *((suggestion.image, "") for suggestion in self.images)]
 
 
 def suggest_for_run(
@@ -58,23 +59,25 @@ def suggest_for_run(
     """Choose the images of a run's pool whose labels would help most; those that have one already are left out.
 
     The arguments after `count` are those of `open_run`.
+
+    Raises:
+        PrenError: As `open_run`, and if the pool has images whose class is known.
     """
+    if "hold_out" in folder.config().options:
+        raise PrenError(
+            f"The pool of {folder.path} has labelled images in it (--hold-out): fit without it, and ask that run."
+        )
     model, problem, answers = open_run(folder, data, root, weights, cache)
     names, files = problem.classes.names, None if answers is None else answers.names
     best, values = top_classes(pool_scores(model, problem), problem.classes, candidates_of(problem.setting), 2)
-    places, classes = problem.decided()
-    chosen = suggest(model.embed(problem.pool), _doubt(values), count, places)
-
-    def called(place: int) -> str:
-        return str(place) if files is None else files[place]
-
+    given, _ = problem.decided()
+    chosen = suggest(model.embed(problem.pool), _doubt(values), count, given)
     images = []
     for place in chosen:
         label, runner_up, *_ = [*(names[row] for row in best[place]), ""]
-        images.append(Suggestion(called(place), label, runner_up))
-    given = [(called(place), names[row]) for place, row in zip(places, classes, strict=True)]
+        images.append(Suggestion(str(place) if files is None else files[place], label, runner_up))
     own = problem.source.get("name") == "folder"
-    return Suggestions(images, given, Path(data or folder.config().data) / "labels.csv" if own else None)
+    return Suggestions(images, Path(data or folder.config().data) / LABELS if own else None)
 
 
 def _doubt(values: NDArray[np.float64]) -> NDArray[np.float64]:

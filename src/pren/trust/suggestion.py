@@ -11,7 +11,7 @@ from pren.preparation import Matrix
 
 MOST_COMPARED = 5_000  # images of a larger pool that are compared with each other
 NEIGHBOURS = 10  # how far away this neighbour is says what is near
-NEAR = 0.3  # of that squared distance: where an image stands for another by 1/e
+NEAR = 0.5  # of that squared distance: where an image stands for another by 1/e
 
 Places = NDArray[np.int64]
 
