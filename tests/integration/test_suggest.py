@@ -16,7 +16,7 @@ def table(path):
 
 
 def fit(good, out, *arguments):
-    good("fit", "mydata", "--method=pren", *(f"--set={setting}" for setting in QUICK), *arguments, "--out", out)
+    return good("fit", "mydata", "--method=pren", *(f"--set={setting}" for setting in QUICK), *arguments, "--out", out)
 
 
 @pytest.fixture
@@ -34,11 +34,12 @@ class TestPhotographs:
     def test_they_are_named_with_their_label_and_the_runner_up(self, suggest):
         lines = suggest("--count", 2).splitlines()
         labels = {row[0]: row[1] for row in table("run/predictions.csv")}
-        assert lines[0].split() == ["image", "label", "now", "runner-up"]
+        assert lines[0].split() == ["image", "label", "now", "runner-up", "sure,", "per", "cent"]
         for line in lines[1:3]:
-            file, label, runner_up = line.split()
+            file, label, runner_up, sure = line.split()
             assert labels[file] == label
             assert {label, runner_up} == {"yellow", "violet"}
+            assert sure == "-"
         assert lines[3:] == ["With --out FILE.csv you get a table to fill in."]
 
     def test_there_are_no_more_than_the_pool_has(self, suggest):
@@ -77,7 +78,8 @@ class TestPhotographs:
         assert good("suggest", "again").out == "Every image of the pool has a label already.\n"
 
     def test_images_that_are_held_out_are_not_for_labelling(self, good, bad, mydata):
-        fit(good, "run", "--setting=gzsl", "--hold-out=0.5")
+        said = fit(good, "run", "--setting=gzsl", "--hold-out=0.5").out
+        assert "fit once more without --hold-out" in said
         assert "fit without it" in bad("suggest", "run")
 
     def test_a_table_that_is_in_its_place(self, suggest):
@@ -102,6 +104,15 @@ class TestFeatures:
         places = [int(image["image"]) for image in found]
         assert len(set(places)) == 5
         assert max(places) < len(arrays()["pool"])
+
+    def test_labels_are_as_sure_as_the_run_says(self, good, data):
+        good("fit", data(), "--method", "eszsl", "--rehearsals", 2, "--out", "run")
+        found = json.loads(good("suggest", "run", "--json").out)["images"]
+        with Path("run/predictions.csv").open(newline="") as file:
+            known = {row["image"]: row for row in csv.DictReader(file)}
+        for image in found:
+            assert image["label"] == known[image["image"]]["class"]
+            assert image["confidence"] == pytest.approx(float(known[image["image"]]["confidence"]), abs=1e-4)
 
     def test_there_is_no_table_to_fill_in(self, good, bad, data):
         good("fit", data(), "--method", "eszsl", "--out", "run")

@@ -9,7 +9,7 @@ import typer
 
 from pren.cli.bundles import bundled
 from pren.cli.options import Json, RunPath, Threads
-from pren.cli.output import print_json, say, show_log, stdout, table
+from pren.cli.output import percent, print_json, say, show_log, stdout, table
 from pren.cli.vision import RunData
 from pren.errors import PrenError
 
@@ -48,7 +48,8 @@ def suggest(
     if not found.images:
         say("Every image of the pool has a label already.")
         return
-    stdout().print(table(["image", "label now", "runner-up"], found.images, 3))
+    rows = [(*image[:3], percent(image.confidence)) for image in found.images]
+    stdout().print(table(["image", "label now", "runner-up", "sure, per cent"], rows, 3))
     if out is not None:
         there = "" if found.labels == out.absolute() else f", save it as {found.labels}"
         say(f"Fill in the classes in {out}{there}, and fit again: labels that you give are learned from.")

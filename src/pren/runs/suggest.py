@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,8 @@ from pren.problem import candidates_of
 from pren.runs.folder import RunFolder
 from pren.runs.train import open_run, pool_scores
 from pren.scoring import top_classes
-from pren.trust.suggestion import suggest
+from pren.trust import suggest
+from pren.trust.confidence import Reading
 
 
 class Suggestion(NamedTuple):
@@ -24,11 +26,13 @@ class Suggestion(NamedTuple):
         image: The name of its file, or its place in the pool where images have no names.
         label: The class that it has now.
         runner_up: The second best class; "" if there is no other.
+        confidence: How sure the label is, from 0 to 1; None if nobody knows.
     """
 
     image: str
     label: str
     runner_up: str
+    confidence: float | None
 
 
 class Suggestions(NamedTuple):
@@ -69,18 +73,23 @@ def suggest_for_run(
         )
     model, problem, answers = open_run(folder, data, root, weights, cache)
     names, files = problem.classes.names, None if answers is None else answers.names
-    best, values = top_classes(pool_scores(model, problem), problem.classes, candidates_of(problem.setting), 2)
+    scores, trust = pool_scores(model, problem), folder.trust()
+    reading = Reading.of(scores, problem.classes, problem.candidates())
+    confidence = np.full(len(scores), np.nan) if trust is None else trust.confidence.of(reading)
     given, _ = problem.decided()
-    chosen = suggest(model.embed(problem.pool), _doubt(values), count, given)
+    chosen = suggest(model.embed(problem.pool), _doubt(reading.lead, confidence), count, given)
+    best, _ = top_classes(scores[chosen], problem.classes, candidates_of(problem.setting), 2)
     images = []
-    for place in chosen:
-        label, runner_up, *_ = [*(names[row] for row in best[place]), ""]
-        images.append(Suggestion(str(place) if files is None else files[place], label, runner_up))
+    for place, sure, rows in zip(chosen.tolist(), confidence[chosen].tolist(), best, strict=True):
+        label, runner_up, *_ = [*(names[row] for row in rows), ""]
+        image = str(place) if files is None else files[place]
+        images.append(Suggestion(image, label, runner_up, None if math.isnan(sure) else sure))
     own = problem.source.get("name") == "folder"
     return Suggestions(images, Path(data or folder.config().data) / LABELS if own else None)
 
 
-def _doubt(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(N,) from the best and the second score of every image (N, 2): larger where the best leads by less."""
-    with np.errstate(invalid="ignore"):  # a method may rule out all classes alike
-        return np.nan_to_num(values[:, -1] - values[:, 0])
+def _doubt(lead: NDArray[np.float64], confidence: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N,) larger where a label is less sure; of those that are equally sure, where its lead is smaller."""
+    doubt = np.empty(len(lead))
+    doubt[np.lexsort((-lead, -confidence))] = np.arange(len(lead))
+    return doubt
