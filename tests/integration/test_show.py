@@ -162,6 +162,6 @@ class TestVersion:
 
     def test_help_names_every_verb(self, good):
         out = good("--help").out
-        for verb in ("demo", "fit", "tune", "compare", "evaluate", "predict", "list", "show"):
+        for verb in ("demo", "fit", "tune", "compare", "evaluate", "predict", "suggest", "list", "show"):
             assert verb in out
             assert "Usage:" in good(verb, "--help").out

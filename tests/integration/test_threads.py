@@ -35,7 +35,7 @@ def test_left_out(good, data, limits):
     assert os.environ[THREAD_VARIABLES[0]] == "7"
 
 
-@pytest.mark.parametrize("verb", ["fit", "tune", "compare", "extract", "demo", "evaluate"])
+@pytest.mark.parametrize("verb", ["fit", "tune", "compare", "extract", "demo", "evaluate", "suggest"])
 def test_every_verb_that_computes_has_it(good, pren, verb):
     assert "--threads" in good(verb, "--help").out
     assert pren(verb, "--threads", "0").code == 2

@@ -125,6 +125,22 @@ class TestConventions:
         assert model.sample_shape_ == problem.train.sample_shape
         assert {key for key in vars(model) if not key.endswith("_") and key[0] != "_"} == set(model.get_params())
 
+    def test_embed_gives_the_features_that_it_sees(self, fitted):
+        """Of the pool as a whole, or of a few images that are new to it."""
+        model, problem = fitted
+        embedded = model.embed(problem.pool)
+        assert embedded.shape == (len(problem.pool), model._width())
+        assert np.isfinite(embedded).all()
+        few = problem.pool[np.arange(2)].numpy()
+        assert np.allclose(model.embed(few), embedded[:2], atol=1e-5)
+        assert not np.allclose(embedded[0], embedded[1])
+
+    def test_embed_wants_a_fitted_method_and_inputs_of_its_shape(self, name, quick, make_problem):
+        with pytest.raises(PrenError, match="not fitted yet"):
+            quick(name).embed(np.zeros((2, 5)))
+        with pytest.raises(PrenError, match="shape"):
+            quick(name).fit(make_problem()).embed(np.zeros((2, 6)))
+
     def test_a_second_fit_starts_over(self, name, quick, make_problem):
         first, second = make_problem(seed=1), make_problem(seed=2, n_unseen=3)
         again = quick(name).fit(first).fit(second)

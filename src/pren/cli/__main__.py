@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from pren.cli import compare, data, demo, evaluate, extract, fit, forecast, listing, predict, show, tune
+from pren.cli import compare, data, demo, evaluate, extract, fit, forecast, listing, predict, show, suggest, tune
 from pren.cli.launch import leave, speaks_for_its_machine
 from pren.cli.output import complain
 from pren.errors import PrenError, SharedError
@@ -39,6 +39,7 @@ app.command("tune")(tune.tune)
 app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.command("suggest")(suggest.suggest)
 app.command("list")(listing.list_names)
 app.command("show")(show.show)
 app.add_typer(data.app)

@@ -6,18 +6,18 @@ from typing import Annotated
 
 import typer
 
-from pren.cli.options import Json, Root, RunPath, Threads
+from pren.cli.bundles import bundled
+from pren.cli.options import Json, RunPath, Threads
 from pren.cli.output import percent, print_json, show_log, stdout, table
-from pren.cli.vision import CacheFolder, WeightsFile
+from pren.cli.vision import RunData
 
 
+@bundled
 def evaluate(
     run: RunPath,
     confused: Annotated[int, typer.Option(min=0, help="How many confusions to list.")] = 5,
-    data: Annotated[str | None, typer.Option(metavar="PATH", help="Where the data are, if they have moved.")] = None,
-    root: Root = None,
-    weights: WeightsFile = None,
-    cache: CacheFolder = None,
+    *,
+    where: RunData,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -27,7 +27,7 @@ def evaluate(
     from pren.runs.folder import RunFolder
     from pren.runs.train import evaluate_run
 
-    metrics = evaluate_run(RunFolder.open(run), data, root, weights, None if cache is None else str(cache))
+    metrics = evaluate_run(RunFolder.open(run), **where.said())
     if json:
         print_json(metrics)
         return

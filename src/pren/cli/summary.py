@@ -94,7 +94,10 @@ def _show_labels(summary: dict[str, Any], every_class: bool) -> None:
     say("")
     say(f"Labels: {summary['predictions']} ({_counted(facts)})")
     say(f"Model: {summary['model']}")
-    say(f"What to look at first: pren suggest {shlex.quote(run)}")
+    if "hold_out" in summary["options"]:
+        say("To label photographs, or for the model to keep: fit once more without --hold-out.")
+    else:
+        say(f"What to look at first: pren suggest {shlex.quote(run)}")
 
 
 def _state(summary: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pren.cli.options import Root
 from pren.errors import PrenError
 
 if TYPE_CHECKING:
@@ -77,6 +78,23 @@ class BackboneChoice:
                 check_trains_backbone(names)  # all of them: a mixture has to be told what is meant
                 update["params"] = {**config.params, **said}
         return config.model_copy(update=update).with_features(names, said)
+
+
+@dataclass(frozen=True)
+class RunData:
+    """The options that say where the data of a run are now."""
+
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="PATH", help="Where the data are, if they have moved.")
+    ] = None
+    root: Root = None
+    weights: WeightsFile = None
+    cache: CacheFolder = None
+
+    def said(self) -> dict[str, str | None]:
+        """By the names that `pren.runs` has for them."""
+        cache = None if self.cache is None else str(self.cache)
+        return {"data": self.data, "root": self.root, "weights": self.weights, "cache": cache}
 
 
 def wants_images(data: str | None, data_options: dict[str, Any]) -> bool:

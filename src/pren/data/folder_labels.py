@@ -86,3 +86,11 @@ def note_seen(answers: dict[int, Label], seen: set[str], findings: Findings) -> 
             "Choose 'gzsl', or take these images out of the pool."
         )
         findings.add(ANSWERS, message, barred[0].line, "warning")
+
+
+def read_given(folder: Path) -> list[tuple[str, str]]:
+    """The rows of ``labels.csv`` that name a class, as they stand there; none if there is no such file."""
+    if not (folder / LABELS).exists():
+        return []
+    table = read_table(folder, LABELS, "file,class", Findings())
+    return [] if table is None else [(row.cells[0], row.cells[1]) for row in table.rows if row.cells[1]]

@@ -157,6 +157,10 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         """
         return best_candidate(self.scores(inputs), self.classes_.among(among or candidates_of(self.setting_)))
 
+    def embed(self, inputs: Inputs | Array) -> NDArray[np.float64]:
+        """Features as the method sees them: N images or feature vectors -> (N, d), prepared or of its backbone."""
+        return self._features(self._ready(inputs))
+
     def save(self, folder: str | Path) -> None:
         """Write the fitted model to a folder, which is made if need be."""
         from pren.methods.storage import save_model  # the storage knows all methods

@@ -183,7 +183,7 @@ def _finish(
     folder.check_held()
     if trust is not None:
         folder.save_trust(method, trust)
-    scores, metrics = _scores(method, problem), None
+    scores, metrics = pool_scores(method, problem), None
     if _any_known(answers):
         figures = evaluate(scores, answers, problem.classes, problem.setting).to_dict()
         metrics = {"hashes": hashes, "rule": method.get_params().get("gzsl_rule"), **figures}
@@ -198,12 +198,33 @@ def evaluate_run(
     weights: str | None = None,
     cache: str | None = None,
 ) -> dict[str, Any]:
-    """Score the pool of a run anew with its model.
+    """Score the pool of a run anew with its model; the arguments are those of `open_run`.
+
+    Raises:
+        PrenError: If there are no answers, or the data is not what the run was fitted on.
+    """
+    model, problem, answers = open_run(folder, data, root, weights, cache)
+    if not _any_known(answers):
+        raise PrenError(
+            f"The data of {folder.path} has no answers: add the classes of some images of the pool (in a folder of "
+            "photographs, as answers.csv)."
+        )
+    return evaluate(pool_scores(model, problem), answers, problem.classes, problem.setting).to_dict()
+
+
+def open_run(
+    folder: RunFolder,
+    data: str | None = None,
+    root: str | None = None,
+    weights: str | None = None,
+    cache: str | None = None,
+) -> tuple[Method, Problem, Answers | None]:
+    """The model of a run and the data that it was fitted on.
 
     Where data, root, the weights of a frozen backbone or the cache of features are no longer where they were, say so.
 
     Raises:
-        PrenError: If there are no answers, or the data is not what the run was fitted on.
+        PrenError: If the data is not what the run was fitted on.
     """
     config = folder.config()
     given = {"data": data, "root": root, "cache": cache}
@@ -213,16 +234,11 @@ def evaluate_run(
             raise PrenError(f"The model in {folder.path} has its weights with it: leave --weights out.")
         moved["extractor"] = config.extractor.model_copy(update={"weights": weights})
     problem, answers = open_problem(config.model_copy(update=moved))
-    if not _any_known(answers):
-        raise PrenError(
-            f"The data of {folder.path} has no answers: add the classes of some images of the pool (in a folder of "
-            "photographs, as answers.csv)."
-        )
     model = folder.model()
     if problem.extractor is not None and model.extractor_ is not None:
         check_same_facts(problem.extractor["facts"], model.extractor_["facts"])
     _check_hashes(folder, config, problem.fingerprint())
-    return evaluate(_scores(model, problem), answers, problem.classes, problem.setting).to_dict()
+    return model, problem, answers
 
 
 def _any_known(answers: Answers | None) -> TypeGuard[Answers]:
@@ -230,7 +246,7 @@ def _any_known(answers: Answers | None) -> TypeGuard[Answers]:
     return answers is not None and bool(answers.known.any())
 
 
-def _scores(method: Method, problem: Problem) -> NDArray[np.float64]:
+def pool_scores(method: Method, problem: Problem) -> NDArray[np.float64]:
     """(N_pool, L) with the columns in the order of the problem's classes, which may have changed places since."""
     place = {name: column for column, name in enumerate(method.classes_.names)}
     if place.keys() != set(problem.classes.names):

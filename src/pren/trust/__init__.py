@@ -2,6 +2,7 @@
 
 `rehearse` fits a method to problems whose pools are images of known classes. What comes out tells how many labels of
 this method on these data are right (`Forecast`), how sure a single one is (`Confidence`), and which γ to take in GZSL.
+`suggest` chooses what a person should label next.
 """
 
 from pren.trust.assessment import TRUST_FILE, Trust, assess
@@ -9,6 +10,7 @@ from pren.trust.confidence import Confidence
 from pren.trust.forecast import Forecast
 from pren.trust.labels import Labels, label_pool
 from pren.trust.rehearsal import OnRehearsal, Rehearsal, rehearse
+from pren.trust.suggestion import suggest
 
 __all__ = [
     "TRUST_FILE",
@@ -21,4 +23,5 @@ __all__ = [
     "assess",
     "label_pool",
     "rehearse",
+    "suggest",
 ]

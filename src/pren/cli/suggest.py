@@ -1,0 +1,57 @@
+"""``pren suggest``: which photographs to label next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pren.cli.bundles import bundled
+from pren.cli.options import Json, RunPath, Threads
+from pren.cli.output import percent, print_json, say, show_log, stdout, table
+from pren.cli.vision import RunData
+from pren.errors import PrenError
+
+
+@bundled
+def suggest(
+    run: RunPath,
+    count: Annotated[int, typer.Option(min=1, help="How many photographs.")] = 20,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Where to write a table to fill in; not over a file.")
+    ] = None,
+    *,
+    where: RunData,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Name the photographs of the pool whose labels would help most: unsure, and each standing for many others."""
+    show_log()
+    from pren.files import write_csv
+    from pren.runs.folder import RunFolder
+    from pren.runs.suggest import suggest_for_run
+
+    if out is not None and out.exists():
+        raise PrenError(f"{out} already exists: choose another --out or remove it.")
+    found = suggest_for_run(RunFolder.open(run), count, **where.said())
+    if out is not None:
+        if found.labels is None:
+            raise PrenError(
+                "Only a folder of photographs has a labels.csv: leave --out out. In a .npz file the array 'given' has "
+                "labels that you give."
+            )
+        write_csv(out, ("file", "class"), found.rows())
+    if json:
+        print_json({"images": [image._asdict() for image in found.images], "out": None if out is None else str(out)})
+        return
+    if not found.images:
+        say("Every image of the pool has a label already.")
+        return
+    rows = [(*image[:3], percent(image.confidence)) for image in found.images]
+    stdout().print(table(["image", "label now", "runner-up", "sure, per cent"], rows, 3))
+    if out is not None:
+        there = "" if found.labels == out.absolute() else f", save it as {found.labels}"
+        say(f"Fill in the classes in {out}{there}, and fit again: labels that you give are learned from.")
+    elif found.labels is not None:
+        say("With --out FILE.csv you get a table to fill in.")

@@ -1,0 +1,129 @@
+"""``pren suggest``: which photographs to label next."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+QUICK = "backbone=small-cnn rounds=1 heads=2 dim=2 hidden=[8] batch_size=4 initial_batches=1 batches=1 n_max=2".split()
+POOL = {"0.png", "2.png", "4.png", "new/1.png", "new/3.png", "new/5.png"}
+
+
+def table(path):
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def fit(good, out, *arguments):
+    return good("fit", "mydata", "--method=pren", *(f"--set={setting}" for setting in QUICK), *arguments, "--out", out)
+
+
+@pytest.fixture
+def suggest(good, mydata):
+    """Run the command on a folder of photographs."""
+    fit(good, "run")
+
+    def run(*arguments):
+        return good("suggest", "run", *arguments).out
+
+    return run
+
+
+class TestPhotographs:
+    def test_they_are_named_with_their_label_and_the_runner_up(self, suggest):
+        lines = suggest("--count", 2).splitlines()
+        labels = {row[0]: row[1] for row in table("run/predictions.csv")}
+        assert lines[0].split() == ["image", "label", "now", "runner-up", "sure,", "per", "cent"]
+        for line in lines[1:3]:
+            file, label, runner_up, sure = line.split()
+            assert labels[file] == label
+            assert {label, runner_up} == {"yellow", "violet"}
+            assert sure == "-"
+        assert lines[3:] == ["With --out FILE.csv you get a table to fill in."]
+
+    def test_there_are_no_more_than_the_pool_has(self, suggest):
+        assert {image["image"] for image in json.loads(suggest("--json"))["images"]} == POOL
+
+    def test_fewer_are_the_first_ones(self, suggest):
+        everyone, few = (json.loads(suggest("--json", "--count", count))["images"] for count in (6, 3))
+        assert few == everyone[:3]
+
+    def test_a_table_to_fill_in(self, suggest, mydata):
+        said = suggest("--count", 3, "--out", "todo.csv").splitlines()[-1]
+        assert said.startswith(
+            f"Fill in the classes in todo.csv, save it as {mydata.absolute() / 'labels.csv'}, and fit"
+        )
+        header, *rows = table("todo.csv")
+        assert header == ["file", "class"]
+        assert len(rows) == 3
+        assert all(file in POOL and label == "" for file, label in rows)
+
+    def test_what_was_labelled_before_stays_in_the_table_and_is_not_suggested(self, suggest, good, mydata):
+        """A label of a seen class, too, whose photograph has left the pool."""
+        (mydata / "labels.csv").write_text("file,class\n0.png,yellow\nnew/5.png,\nnew/1.png,red\n")
+        fit(good, "again")
+        good("suggest", "again", "--out", "todo.csv")
+        (_, *before), rows = table("todo.csv")[:3], table("todo.csv")[3:]
+        assert before == [["0.png", "yellow"], ["new/1.png", "red"]]
+        assert {file for file, _ in rows} == POOL - {"0.png", "new/1.png"}
+        assert {label for _, label in rows} == {""}
+        Path("todo.csv").replace(mydata / "labels.csv")
+        good("suggest", "again")  # nothing new is said yet: it is the same problem
+
+    def test_nothing_is_left_to_label(self, suggest, good, mydata):
+        answers = (mydata / "answers.csv").read_text()
+        (mydata / "labels.csv").write_text(answers)
+        fit(good, "again")
+        assert good("suggest", "again").out == "Every image of the pool has a label already.\n"
+
+    def test_images_that_are_held_out_are_not_for_labelling(self, good, bad, mydata):
+        said = fit(good, "run", "--setting=gzsl", "--hold-out=0.5").out
+        assert "fit once more without --hold-out" in said
+        assert "fit without it" in bad("suggest", "run")
+
+    def test_a_table_that_is_in_its_place(self, suggest):
+        out = suggest("--out", "mydata/labels.csv")
+        assert "Fill in the classes in mydata/labels.csv, and fit again" in out
+
+    def test_nothing_is_overwritten(self, suggest, bad):
+        Path("labels.csv").write_text("hours of work")
+        assert "labels.csv already exists" in bad("suggest", "run", "--out", "labels.csv")
+        assert Path("labels.csv").read_text() == "hours of work"
+
+    def test_data_that_have_moved(self, suggest, mydata):
+        before = suggest()
+        mydata.rename("elsewhere")
+        assert suggest("--data", "elsewhere") == before
+
+
+class TestFeatures:
+    def test_images_without_names_have_places(self, good, data, arrays):
+        good("fit", data(), "--method", "pren-pool", "--out", "run")
+        found = json.loads(good("suggest", "run", "--json", "--count", 5).out)["images"]
+        places = [int(image["image"]) for image in found]
+        assert len(set(places)) == 5
+        assert max(places) < len(arrays()["pool"])
+
+    def test_labels_are_as_sure_as_the_run_says(self, good, data):
+        good("fit", data(), "--method", "eszsl", "--rehearsals", 2, "--out", "run")
+        found = json.loads(good("suggest", "run", "--json").out)["images"]
+        with Path("run/predictions.csv").open(newline="") as file:
+            known = {row["image"]: row for row in csv.DictReader(file)}
+        for image in found:
+            assert image["label"] == known[image["image"]]["class"]
+            assert image["confidence"] == pytest.approx(float(known[image["image"]]["confidence"]), abs=1e-4)
+
+    def test_there_is_no_table_to_fill_in(self, good, bad, data):
+        good("fit", data(), "--method", "eszsl", "--out", "run")
+        assert "Only a folder of photographs has a labels.csv" in bad("suggest", "run", "--out", "labels.csv")
+        assert not Path("labels.csv").exists()
+
+    def test_a_run_of_other_data(self, good, bad, data):
+        good("fit", data(), "--method", "eszsl", "--out", "run")
+        data(setting="gzsl")
+        assert "its hash has changed" in bad("suggest", "run")
+
+
+def test_no_run(bad):
+    assert "is not a run folder" in bad("suggest", "nowhere")
