@@ -72,8 +72,8 @@ class TestFolder:
         ]
         predicted = method.predict(problem.pool)
         assert table(out / "predictions.csv") == [
-            ["image", "class", "score"],
-            *([str(i), names[c], repr(float(scores[i, c]))] for i, c in enumerate(predicted)),
+            ["image", "class", "score", "confidence", "familiarity"],
+            *([str(i), names[c], repr(float(scores[i, c])), "", ""] for i, c in enumerate(predicted)),
         ]
         written = json.loads((out / "metrics.json").read_text())
         expected = evaluate(scores, answers, problem.classes, setting).to_dict()
@@ -94,6 +94,7 @@ class TestFolder:
             "metrics.json",
             "model.safetensors",
             "predictions.csv",
+            "trust.safetensors",
         ]
         method, _, problem, _ = library(config)
         assert type(run.model()) is ESZSL
@@ -107,7 +108,7 @@ class TestFolder:
         self, setting, arrays, data, configure, library, table, tmp_path
     ):
         """The pool holds seen classes, whose own scores are the highest: in ZSL they are no candidates."""
-        config = configure(data(pool=arrays()["features"], answers=None), "eszsl", setting)
+        config = configure(data(pool=arrays()["features"], answers=None), "eszsl", setting, gamma=0.0)
         train(config, tmp_path / "run")
         method, _, problem, _ = library(config)
         assert method.classes_.seen[method.predict(problem.pool, among="all")].any()
