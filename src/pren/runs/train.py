@@ -143,6 +143,8 @@ def count_rehearsals(config: RunConfig, method: Method, problem: Problem) -> int
     count = config.rehearsals
     if count is None:
         count = 0 if trains else method.rehearsals
+    if count == 1:
+        raise PrenError("--rehearsals 1 does not tell how far a forecast misses: take 0, or 2 and more.")
     if config.precision is not None and not count:
         raise PrenError("--precision needs rehearsals, which tell how sure a label is: add --rehearsals 10.")
     try:

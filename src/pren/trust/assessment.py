@@ -22,6 +22,7 @@ from pren.trust.rehearsal import OnRehearsal, choose_gamma, notable_shift, rehea
 from pren.version import __version__
 
 TRUST_FILE = "trust.safetensors"
+FEWEST = 2  # rehearsals: one foretells the other
 LEVELS = 101
 STRANGE = 0.01  # an image that is less familiar looks like none of the classes
 Vector = NDArray[np.float64]
@@ -121,8 +122,10 @@ def assess(
         on_rehearsal: Called after every rehearsal.
 
     Raises:
-        PrenError: If there are too few seen classes to hold some out.
+        PrenError: If there are too few seen classes to hold some out, or less than two rehearsals.
     """
+    if rehearsals < FEWEST:
+        raise PrenError(f"{rehearsals} rehearsals do not tell how far a forecast misses: take {FEWEST} or more.")
     shift = notable_shift(method, problem)
     done = rehearse(method, problem, rehearsals, shift, fabric, on_rehearsal)
     if gamma and problem.setting == "gzsl":

@@ -58,7 +58,7 @@ def foretell(reading: Reading, rehearsals: Sequence[Known], held_out: int, apart
 
     Args:
         reading: Of the pool.
-        rehearsals: Several.
+        rehearsals: Two or more.
         held_out: How many classes were held out in each.
         apart: See `Forecast`.
     """

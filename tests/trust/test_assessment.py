@@ -1,0 +1,160 @@
+"""What is told about a fitted method, and the file that keeps it."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pren.errors import PrenError
+from pren.methods.eszsl import ESZSL
+from pren.methods.pren_pool import PrENPool
+from pren.methods.storage import MODEL_FILE, load_model, read_model, write_model
+from pren.problem import UNKNOWN, candidates_of
+from pren.trust import TRUST_FILE, Trust, assess, label_pool
+from pren.trust.confidence import Confidence, Reading, threshold
+from pren.trust.forecast import Known, foretell
+from pren.trust.rehearsal import choose_gamma, rehearse
+
+
+@pytest.fixture(scope="module")
+def problem(make_problem):
+    return make_problem(n_seen=9, n_unseen=3)
+
+
+@pytest.fixture(scope="module")
+def fitted(problem):
+    return PrENPool().fit(problem)
+
+
+@pytest.fixture(scope="module")
+def trust(fitted, problem):
+    return assess(fitted, problem, 4)
+
+
+class TestAssess:
+    def test_is_what_its_parts_say(self, fitted, problem, trust):
+        known = [Known(done.reading(), done.right()) for done in rehearse(PrENPool(), problem, 4)]
+        reading = Reading.of(fitted.scores(problem.pool), problem.classes, problem.candidates())
+        confidence = Confidence.learn([one.reading for one in known], [one.right for one in known])
+        assert trust.forecast == foretell(reading, known, 3)
+        assert np.array_equal(trust.confidence.of(reading), confidence.of(reading))
+        sure = trust.sure(fitted.scores(problem.pool), problem.classes, "zsl")
+        assert np.array_equal(sure, confidence.of(reading))
+        assert trust.levels.tolist() == np.quantile(sure, np.linspace(0, 1, 101)).tolist()
+
+    def test_twice_is_the_same(self, fitted, problem, trust):
+        assert assess(fitted, problem, 4).forecast == trust.forecast
+
+    def test_gamma_is_chosen_if_asked_for(self, make_problem):
+        problem = make_problem(n_seen=9, n_unseen=3, setting="gzsl")
+        plain, chosen = ESZSL().fit(problem), ESZSL().fit(problem)
+        assess(plain, problem, 3)
+        assert plain.chosen_gamma_ is None
+        assess(chosen, problem, 3, gamma=True)
+        assert chosen.chosen_gamma_ == choose_gamma(rehearse(ESZSL(), problem, 3))
+        seen = problem.classes.seen
+        expected = plain.scores(problem.pool) - chosen.chosen_gamma_ * seen
+        assert chosen.scores(problem.pool) == pytest.approx(expected)
+
+    def test_labels_that_are_given_need_no_forecast(self, fitted, problem, trust):
+        labels = fitted.predict(problem.pool)
+        sure = trust.sure(fitted.scores(problem.pool), problem.classes, "zsl")
+        most = np.where(sure >= np.median(sure), labels, UNKNOWN)
+        rest = assess(fitted, replace(problem, given=most), 4)
+        assert rest.forecast.expected == pytest.approx(sure[most == UNKNOWN].mean())
+
+    @pytest.mark.parametrize("count", [0, 1])
+    def test_one_rehearsal_is_none(self, fitted, problem, count):
+        with pytest.raises(PrenError, match="2 or more"):
+            assess(fitted, problem, count)
+
+
+class TestLabels:
+    def test_best_candidates_with_confidence(self, fitted, problem, trust):
+        scores = fitted.scores(problem.pool)
+        labels = label_pool(scores, problem, trust)
+        assert labels.classes.tolist() == fitted.predict(problem.pool).tolist()
+        assert labels.scores.tolist() == [scores[i, c] for i, c in enumerate(labels.classes)]
+        assert np.array_equal(labels.confidence, trust.sure(scores, problem.classes, "zsl"))
+
+    def test_without_rehearsals_nobody_knows(self, fitted, problem):
+        labels = label_pool(fitted.scores(problem.pool), problem, None)
+        assert np.isnan(labels.confidence).all()
+        assert np.isnan(labels.familiarity).all()
+
+    def test_given_labels_are_sure(self, fitted, problem, trust):
+        scores = fitted.scores(problem.pool)
+        best = fitted.predict(problem.pool)
+        other = next(row for row in np.flatnonzero(problem.classes.unseen) if row != best[2])
+        given = np.full(len(best), UNKNOWN)
+        given[2] = other
+        labels = label_pool(scores, replace(problem, given=given), trust, precision=1.0)
+        assert (labels.classes[2], labels.confidence[2], labels.scores[2]) == (other, 1.0, scores[2, other])
+
+    def test_precision_leaves_the_rest_empty(self, fitted, problem, trust):
+        scores = fitted.scores(problem.pool)
+        every = label_pool(scores, problem, trust)
+        some = label_pool(scores, problem, trust, precision=0.9)
+        kept = every.confidence >= threshold(trust.levels, 0.9)
+        assert some.classes.tolist() == np.where(kept, every.classes, UNKNOWN).tolist()
+        assert np.array_equal(some.confidence, every.confidence)
+
+
+class TestKept:
+    @pytest.fixture
+    def folder(self, fitted, trust, tmp_path):
+        fitted.save(tmp_path / "model")
+        trust.save(tmp_path / "model")
+        return tmp_path / "model"
+
+    def test_comes_back(self, folder, trust, fitted, problem):
+        again, scores = Trust.load(folder), fitted.scores(problem.pool)
+        assert again.forecast == trust.forecast
+        assert again.levels.tolist() == trust.levels.tolist()
+        assert np.array_equal(again.sure(scores, problem.classes, "zsl"), trust.sure(scores, problem.classes, "zsl"))
+
+    def test_nothing_is_none(self, tmp_path):
+        assert Trust.load(tmp_path) is None
+
+    def test_not_about_another_model(self, folder, problem):
+        ESZSL().fit(problem).save(folder)
+        with pytest.raises(PrenError, match="another model"):
+            Trust.load(folder)
+
+    def test_damage_is_refused(self, folder):
+        content = bytearray((folder / TRUST_FILE).read_bytes())
+        place = content.index(b'expected\\": 0.') + 15
+        content[place : place + 1] = b"1" if content[place : place + 1] != b"1" else b"2"
+        (folder / TRUST_FILE).write_bytes(content)
+        with pytest.raises(PrenError, match="checksum"):
+            Trust.load(folder)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"levels": [2.0]},
+            {"confidence": {"unseen": {"leads": [1], "shares": [2]}}},
+            {"confidence": {"unseen": 3}},
+            {"forecast": {}},
+            {"more": 1},
+        ],
+    )
+    def test_facts_that_cannot_be_are_refused(self, folder, changes):
+        tensors, facts = read_model(folder / TRUST_FILE)
+        write_model(folder / TRUST_FILE, tensors, {**facts, **changes})
+        with pytest.raises(PrenError, match="damaged"):
+            Trust.load(folder)
+
+
+def test_a_chosen_gamma_is_saved_with_the_model(make_problem, tmp_path):
+    problem = make_problem(setting="gzsl")
+    method = ESZSL().fit(problem)
+    method.chosen_gamma_ = 0.25
+    method.save(tmp_path)
+    again = load_model(tmp_path)
+    assert again.chosen_gamma_ == 0.25
+    assert np.array_equal(again.scores(problem.pool), method.scores(problem.pool))
+    assert ESZSL().fit(problem).chosen_gamma_ is None
+    assert candidates_of(again.setting_) == "all"
+    assert json.dumps(read_model(tmp_path / MODEL_FILE)[1]["chosen_gamma"]) == "0.25"
