@@ -18,7 +18,8 @@ from pren.errors import PrenError
 from pren.methods.storage import read_model, write_model
 from pren.runs.folder import RunFolder
 from pren.runs.manifest import with_checksum
-from pren.runs.train import evaluate_run, train
+from pren.runs.reopening import evaluate_run
+from pren.runs.train import train
 
 pytestmark = pytest.mark.slow
 

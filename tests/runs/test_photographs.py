@@ -10,7 +10,8 @@ from pren.errors import PrenError
 from pren.problem import Answers, ClassTable, Problem
 from pren.runs.config import RunConfig
 from pren.runs.folder import RunFolder
-from pren.runs.train import evaluate_run, train
+from pren.runs.reopening import evaluate_run
+from pren.runs.train import train
 from pren.vision.extraction import Extractor
 from pren.vision.images import ImageFiles
 from pren.vision.torchvision_operators import import_timm

@@ -16,7 +16,8 @@ from pren.methods.eszsl import ESZSL
 from pren.methods.pren import PrEN
 from pren.runs.config import RunConfig, parse_config, read_yaml
 from pren.runs.folder import RunFolder
-from pren.runs.train import evaluate_run, train
+from pren.runs.reopening import evaluate_run
+from pren.runs.train import train
 from pren.scoring import top_classes
 from pren.version import __version__
 

@@ -11,7 +11,7 @@ from pren.methods.eszsl import ESZSL
 from pren.methods.pren_pool import PrENPool
 from pren.methods.storage import MODEL_FILE, load_model, read_model, write_model
 from pren.problem import UNKNOWN, candidates_of
-from pren.trust import TRUST_FILE, Trust, assess, label_pool
+from pren.trust import TRUST_FILE, Trust, assess, label_pool, only_sure
 from pren.trust.confidence import Confidence, Reading, threshold
 from pren.trust.forecast import Known, foretell
 from pren.trust.rehearsal import choose_gamma, rehearse
@@ -89,13 +89,14 @@ class TestLabels:
         other = next(row for row in np.flatnonzero(problem.classes.unseen) if row != best[2])
         given = np.full(len(best), UNKNOWN)
         given[2] = other
-        labels = label_pool(scores, replace(problem, given=given), trust, precision=1.0)
+        given_too = replace(problem, given=given)
+        labels = only_sure(label_pool(scores, given_too, trust), given_too, trust, 1.0)
         assert (labels.classes[2], labels.confidence[2], labels.scores[2]) == (other, 1.0, scores[2, other])
 
     def test_precision_leaves_the_rest_empty(self, fitted, problem, trust):
         scores = fitted.scores(problem.pool)
         every = label_pool(scores, problem, trust)
-        some = label_pool(scores, problem, trust, precision=0.9)
+        some = only_sure(every, problem, trust, 0.9)
         kept = every.confidence >= threshold(trust.levels, 0.9)
         assert some.classes.tolist() == np.where(kept, every.classes, UNKNOWN).tolist()
         assert np.array_equal(some.confidence, every.confidence)

@@ -8,7 +8,7 @@ import typer
 
 from pren.cli.bundles import bundled
 from pren.cli.options import Json, RunPath, Threads
-from pren.cli.output import percent, print_json, show_log, stdout, table
+from pren.cli.output import percent, print_json, say, show_log, stdout, table
 from pren.cli.vision import RunData
 
 
@@ -25,7 +25,7 @@ def evaluate(
     show_log()
     from pren.evaluation import FIGURES, TITLES
     from pren.runs.folder import RunFolder
-    from pren.runs.train import evaluate_run
+    from pren.runs.reopening import evaluate_run
 
     metrics = evaluate_run(RunFolder.open(run), **where.said())
     if json:
@@ -39,6 +39,11 @@ def evaluate(
         for row in metrics["per_class"]
     ]
     console.print(table(["class", "", "images", "correct", "per cent"], rows, 2))
+    if metrics["reliability"] is not None:
+        curve = metrics["reliability"]["curve"]
+        points = [(percent(p["coverage"]), percent(p["precision"]), f"{p['confidence']:.2f}") for p in curve]
+        console.print("", table(["surest labels (per cent)", "right", "confidence from"], points), sep="\n")
+        say(f"Expected calibration error: {percent(metrics['reliability']['ece'])} points")
     wrong = [cell for cell in metrics["confusion"] if cell["true"] != cell["predicted"]][:confused]
     if wrong:
         cells = [(cell["true"], cell["predicted"], cell["count"]) for cell in wrong]

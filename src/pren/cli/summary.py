@@ -89,6 +89,9 @@ def _show_labels(summary: dict[str, Any], every_class: bool) -> None:
         say(in_words(Forecast.model_validate(forecast)), style="bold")
     else:
         say("Nobody knows how many of these labels are right: --rehearsals 10 tells, at the price of ten more fits.")
+    believed = (summary["metrics"] or {}).get("reliability")
+    if believed is not None:
+        say(f"Confidence is off by {percent(believed['ece'])} points in the mean (expected calibration error).")
     for line in in_lines(facts, every_class):
         say(line)
     say("")

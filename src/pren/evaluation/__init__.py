@@ -11,6 +11,7 @@ from pren.evaluation.metrics import (
     check_answers,
     evaluate,
 )
+from pren.evaluation.reliability import Reliability, reliability
 
 __all__ = [
     "FIGURES",
@@ -20,8 +21,10 @@ __all__ = [
     "Confusion",
     "Curve",
     "Metrics",
+    "Reliability",
     "best_gamma",
     "check_answers",
     "evaluate",
+    "reliability",
     "trade_off",
 ]

@@ -13,7 +13,7 @@ from pren.data.folder_labels import LABELS, read_given
 from pren.errors import PrenError
 from pren.problem import candidates_of
 from pren.runs.folder import RunFolder
-from pren.runs.train import open_run, pool_scores
+from pren.runs.reopening import open_run, pool_scores
 from pren.scoring import top_classes
 from pren.trust import suggest
 from pren.trust.confidence import Reading

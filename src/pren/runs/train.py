@@ -12,28 +12,26 @@ from datetime import datetime, timezone
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
-import numpy as np
 from lightning_fabric import Fabric
-from numpy.typing import NDArray
 
 from pren.core.progressive import Round
 from pren.data import check_can_hold_out
 from pren.engine.processes import agreed, share, share_text, single_process, watching
 from pren.errors import PrenError
-from pren.evaluation import check_answers, evaluate
+from pren.evaluation import check_answers
 from pren.methods.base import Method
 from pren.problem import Answers, Problem
 from pren.runs.checkpoint import Checkpoint, State
 from pren.runs.config import RunConfig
 from pren.runs.folder import RunFolder
 from pren.runs.opening import open_problem
+from pren.runs.reopening import any_known, check_hashes, figures, pool_scores
 from pren.runs.tables import ImageTables
-from pren.trust import OnRehearsal, Trust, assess, label_pool
+from pren.trust import OnRehearsal, Trust, assess, label_pool, only_sure
 from pren.version import __version__
 from pren.vision.extraction import OnProgress
-from pren.vision.photographs import check_same_facts
 
 log = logging.getLogger(__name__)
 
@@ -186,74 +184,13 @@ def _finish(
     if trust is not None:
         folder.save_trust(method, trust)
     scores, metrics = pool_scores(method, problem), None
-    if _any_known(answers):
-        figures = evaluate(scores, answers, problem.classes, problem.setting).to_dict()
-        metrics = {"hashes": hashes, "rule": method.get_params().get("gzsl_rule"), **figures}
-    labels = label_pool(scores, problem, trust, config.precision)
+    labels = label_pool(scores, problem, trust)
+    if any_known(answers):
+        rule = method.get_params().get("gzsl_rule")
+        metrics = {"hashes": hashes, "rule": rule, **figures(scores, labels, problem, answers)}
+    if config.precision is not None and trust is not None:
+        labels = only_sure(labels, problem, trust, config.precision)
     folder.save_results(labels, problem.classes.names, metrics)
-
-
-def evaluate_run(
-    folder: RunFolder,
-    data: str | None = None,
-    root: str | None = None,
-    weights: str | None = None,
-    cache: str | None = None,
-) -> dict[str, Any]:
-    """Score the pool of a run anew with its model; the arguments are those of `open_run`.
-
-    Raises:
-        PrenError: If there are no answers, or the data is not what the run was fitted on.
-    """
-    model, problem, answers = open_run(folder, data, root, weights, cache)
-    if not _any_known(answers):
-        raise PrenError(
-            f"The data of {folder.path} has no answers: add the classes of some images of the pool (in a folder of "
-            "photographs, as answers.csv)."
-        )
-    return evaluate(pool_scores(model, problem), answers, problem.classes, problem.setting).to_dict()
-
-
-def open_run(
-    folder: RunFolder,
-    data: str | None = None,
-    root: str | None = None,
-    weights: str | None = None,
-    cache: str | None = None,
-) -> tuple[Method, Problem, Answers | None]:
-    """The model of a run and the data that it was fitted on.
-
-    Where data, root, the weights of a frozen backbone or the cache of features are no longer where they were, say so.
-
-    Raises:
-        PrenError: If the data is not what the run was fitted on.
-    """
-    config = folder.config()
-    given = {"data": data, "root": root, "cache": cache}
-    moved: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    if weights is not None:
-        if config.extractor is None:
-            raise PrenError(f"The model in {folder.path} has its weights with it: leave --weights out.")
-        moved["extractor"] = config.extractor.model_copy(update={"weights": weights})
-    problem, answers = open_problem(config.model_copy(update=moved))
-    model = folder.model()
-    if problem.extractor is not None and model.extractor_ is not None:
-        check_same_facts(problem.extractor["facts"], model.extractor_["facts"])
-    _check_hashes(folder, config, problem.fingerprint())
-    return model, problem, answers
-
-
-def _any_known(answers: Answers | None) -> TypeGuard[Answers]:
-    """Whether there is anything to evaluate against."""
-    return answers is not None and bool(answers.known.any())
-
-
-def pool_scores(method: Method, problem: Problem) -> NDArray[np.float64]:
-    """(N_pool, L) with the columns in the order of the problem's classes, which may have changed places since."""
-    place = {name: column for column, name in enumerate(method.classes_.names)}
-    if place.keys() != set(problem.classes.names):
-        raise PrenError("The model knows other classes than the data has: it is the model of another run.")
-    return method.scores(problem.pool)[:, [place[name] for name in problem.classes.names]]
 
 
 def _reopen(out: str | Path, config: RunConfig, hashes: dict[str, str], command: str) -> RunFolder:
@@ -265,14 +202,9 @@ def _reopen(out: str | Path, config: RunConfig, hashes: dict[str, str], command:
         raise PrenError(
             f"{out} holds another run, so it cannot be resumed like this (there, here): {'; '.join(different)}."
         )
-    _check_hashes(folder, recorded, hashes)
+    check_hashes(folder, recorded, hashes)
     folder.hold(command)
     return folder
-
-
-def _check_hashes(folder: RunFolder, recorded: RunConfig, hashes: dict[str, str]) -> None:
-    if recorded.record.get("hashes") != hashes:
-        raise PrenError(f"The data is not what the run in {folder.path} was started with: its hash has changed.")
 
 
 def _check_same_data(fabric: Fabric, hashes: dict[str, str]) -> None:

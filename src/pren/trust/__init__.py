@@ -8,7 +8,7 @@ this method on these data are right (`Forecast`), how sure a single one is (`Con
 from pren.trust.assessment import TRUST_FILE, Trust, assess
 from pren.trust.confidence import Confidence
 from pren.trust.forecast import Forecast
-from pren.trust.labels import Labels, label_pool
+from pren.trust.labels import Labels, label_pool, only_sure
 from pren.trust.rehearsal import OnRehearsal, Rehearsal, rehearse
 from pren.trust.suggestion import suggest
 
@@ -22,6 +22,7 @@ __all__ = [
     "Trust",
     "assess",
     "label_pool",
+    "only_sure",
     "rehearse",
     "suggest",
 ]

@@ -30,14 +30,13 @@ class Labels(NamedTuple):
     familiarity: Vector
 
 
-def label_pool(scores: Vector, problem: Problem, trust: Trust | None, precision: float | None = None) -> Labels:
+def label_pool(scores: Vector, problem: Problem, trust: Trust | None) -> Labels:
     """Label the pool of a problem.
 
     Args:
         scores: (N_pool, L) of the fitted method.
         problem: A label that a person has given stands as it is, and is sure.
         trust: How far its labels can be trusted; None if nobody knows.
-        precision: Label only so many that this share is right.
     """
     reading = Reading.of(scores, problem.classes, problem.candidates())
     classes = reading.labels
@@ -46,8 +45,11 @@ def label_pool(scores: Vector, problem: Problem, trust: Trust | None, precision:
     places, given = problem.decided()
     classes[places], confidence[places] = given, 1.0
     best = np.take_along_axis(scores, classes[:, None], axis=1)[:, 0]
-    if precision is not None and trust is not None:
-        kept = trust.reaches(precision, confidence, familiarity)
-        kept[places] = True
-        classes = np.where(kept, classes, UNKNOWN)
     return Labels(classes, best, confidence, familiarity)
+
+
+def only_sure(labels: Labels, problem: Problem, trust: Trust, precision: float) -> Labels:
+    """The same with so many left out that of the others a share of `precision` is right; given ones stay."""
+    kept = trust.reaches(precision, labels.confidence, labels.familiarity)
+    kept[problem.decided()[0]] = True
+    return labels._replace(classes=np.where(kept, labels.classes, UNKNOWN))

@@ -1,0 +1,105 @@
+"""A run that has been made: its model with the data that it was fitted on, and figures from both."""
+
+from __future__ import annotations
+
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pren.errors import PrenError
+from pren.evaluation import evaluate, reliability
+from pren.methods.base import Method
+from pren.problem import Answers, Problem
+from pren.runs.config import RunConfig
+from pren.runs.folder import RunFolder
+from pren.runs.opening import open_problem
+from pren.trust import Labels, label_pool
+from pren.vision.photographs import check_same_facts
+
+
+def evaluate_run(
+    folder: RunFolder,
+    data: str | None = None,
+    root: str | None = None,
+    weights: str | None = None,
+    cache: str | None = None,
+) -> dict[str, Any]:
+    """Score the pool of a run anew with its model; the arguments are those of `open_run`.
+
+    Raises:
+        PrenError: If there are no answers, or the data is not what the run was fitted on.
+    """
+    model, problem, answers = open_run(folder, data, root, weights, cache)
+    if not any_known(answers):
+        raise PrenError(
+            f"The data of {folder.path} has no answers: add the classes of some images of the pool (in a folder of "
+            "photographs, as answers.csv)."
+        )
+    scores = pool_scores(model, problem)
+    return figures(scores, label_pool(scores, problem, folder.trust()), problem, answers)
+
+
+def figures(scores: NDArray[np.float64], labels: Labels, problem: Problem, answers: Answers) -> dict[str, Any]:
+    """How good labels are, and whether their confidence is; JSON-ready.
+
+    Args:
+        scores: (N_pool, L).
+        labels: Of every image of the pool.
+        problem: Without answers.
+        answers: Those that are known count.
+    """
+    known = answers.known
+    believed = reliability(labels.confidence[known], (labels.classes == answers.labels)[known])
+    return {
+        **evaluate(scores, answers, problem.classes, problem.setting).to_dict(),
+        "reliability": None if believed is None else believed.model_dump(mode="json"),
+    }
+
+
+def open_run(
+    folder: RunFolder,
+    data: str | None = None,
+    root: str | None = None,
+    weights: str | None = None,
+    cache: str | None = None,
+) -> tuple[Method, Problem, Answers | None]:
+    """The model of a run and the data that it was fitted on.
+
+    Where data, root, the weights of a frozen backbone or the cache of features are no longer where they were, say so.
+
+    Raises:
+        PrenError: If the data is not what the run was fitted on.
+    """
+    config = folder.config()
+    given = {"data": data, "root": root, "cache": cache}
+    moved: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    if weights is not None:
+        if config.extractor is None:
+            raise PrenError(f"The model in {folder.path} has its weights with it: leave --weights out.")
+        moved["extractor"] = config.extractor.model_copy(update={"weights": weights})
+    problem, answers = open_problem(config.model_copy(update=moved))
+    model = folder.model()
+    if problem.extractor is not None and model.extractor_ is not None:
+        check_same_facts(problem.extractor["facts"], model.extractor_["facts"])
+    check_hashes(folder, config, problem.fingerprint())
+    return model, problem, answers
+
+
+def any_known(answers: Answers | None) -> TypeGuard[Answers]:
+    """Whether there is anything to evaluate against."""
+    return answers is not None and bool(answers.known.any())
+
+
+def pool_scores(method: Method, problem: Problem) -> NDArray[np.float64]:
+    """(N_pool, L) with the columns in the order of the problem's classes, which may have changed places since."""
+    place = {name: column for column, name in enumerate(method.classes_.names)}
+    if place.keys() != set(problem.classes.names):
+        raise PrenError("The model knows other classes than the data has: it is the model of another run.")
+    return method.scores(problem.pool)[:, [place[name] for name in problem.classes.names]]
+
+
+def check_hashes(folder: RunFolder, recorded: RunConfig, hashes: dict[str, str]) -> None:
+    """Raise a `PrenError` if the data are not those that a run was started with."""
+    if recorded.record.get("hashes") != hashes:
+        raise PrenError(f"The data is not what the run in {folder.path} was started with: its hash has changed.")
