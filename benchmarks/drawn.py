@@ -51,7 +51,8 @@ class Kind:
     signatures: str = "attributes"
 
 
-def _five_to_sixty(rng: np.random.Generator) -> int:
+def five_to_sixty(rng: np.random.Generator) -> int:
+    """Sizes as people's folders have them."""
     return int(rng.integers(5, 60))
 
 
@@ -60,7 +61,7 @@ KINDS = {
     "100 + 50, half of the pool 1:10": Kind(100, 50, 3, pool=lambda rng: 60 if rng.random() < 0.5 else 5),
     "82 + 20": Kind(82, 20, 3),
     "82 + 20, sentences": Kind(82, 20, 3, signatures="sentences"),
-    "60 + 12, 5 to 60 images": Kind(60, 12, 4, _five_to_sixty, _five_to_sixty),
+    "60 + 12, 5 to 60 images": Kind(60, 12, 4, five_to_sixty, five_to_sixty),
     "32 + 8": Kind(32, 8, 6),
     "27 + 6": Kind(27, 6, 6),
     "20 + 10": Kind(20, 10, 6),

@@ -15,6 +15,8 @@ NAMES = {
     "Method",
     "PrEN",
     "PrENPool",
+    "Trust",
+    "assess",
     "PrenError",
     "Predictions",
     "Predictor",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pren.predictor import Predictions, Predictor
     from pren.problem import Answers, ClassTable, Problem
     from pren.signatures import register_encoder
+    from pren.trust import Trust, assess
     from pren.vision.backbones import list_backbones
     from pren.vision.photographs import freeze
     from pren.vision.registered import register_backbone
@@ -38,6 +39,8 @@ _HOMES = {
     "Predictions": "pren.predictor",
     "Predictor": "pren.predictor",
     "Problem": "pren.problem",
+    "Trust": "pren.trust",
+    "assess": "pren.trust",
     "create": "pren.methods.registry",
     "evaluate": "pren.evaluation",
     "freeze": "pren.vision.photographs",
@@ -63,7 +66,9 @@ __all__ = [
     "Predictor",
     "PrenError",
     "Problem",
+    "Trust",
     "__version__",
+    "assess",
     "create",
     "evaluate",
     "freeze",

@@ -52,7 +52,7 @@ def test_for_people_and_what_it_tells_them_to_try(good):
 
 
 def test_it_never_writes_over_anything(good, bad, contents, monkeypatch):
-    monkeypatch.setattr(demo, "METHODS", ("eszsl",))
+    monkeypatch.setattr(demo, "METHODS", ("pren-pool",))
     good("demo")
     good("demo")
     assert sorted(path.name for path in Path("runs").iterdir()) == ["demo", "demo-2"]
@@ -66,7 +66,7 @@ def test_it_never_writes_over_anything(good, bad, contents, monkeypatch):
 
 
 def test_an_empty_folder_is_taken(good, monkeypatch):
-    monkeypatch.setattr(demo, "METHODS", ("eszsl",))
+    monkeypatch.setattr(demo, "METHODS", ("pren-pool",))
     Path("mine").mkdir()
     good("demo", "--out", "mine")
-    assert Path("mine/eszsl/model.safetensors").is_file()
+    assert Path("mine/pren-pool/model.safetensors").is_file()

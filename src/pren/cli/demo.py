@@ -14,6 +14,7 @@ import typer
 from pren.cli.options import Json, Threads, command_line
 from pren.cli.output import percent, print_json, say, show_log, stderr, stdout, table
 from pren.cli.progress import interruptible, rounds
+from pren.cli.trust import in_words
 from pren.errors import PrenError
 
 METHODS = ("pren-pool", "pren", "pren-no-projection", "progressive", "eszsl")
@@ -40,6 +41,9 @@ def demo(
 ) -> None:
     """Recognise two-digit numbers nobody ever labelled: trains PrEN-Pool, PrEN and rivals on embedded data."""
     show_log()
+    from pren.methods.registry import DEFAULT
+    from pren.trust import Trust
+
     names = (Path(f"runs/demo-{number}" if number > 1 else "runs/demo") for number in count(1))
     folder = out or next(path for path in names if not path.exists())
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -47,13 +51,18 @@ def demo(
     stderr().print(INTRODUCTION)
     rows = [_run(name, folder / name, seed) for name in METHODS]
     _write_images(folder / "images")
+    trust = Trust.load(folder / DEFAULT)
+    assert trust is not None
+    forecast = trust.forecast
     if json:
-        print_json({"out": str(folder), "seed": seed, "results": rows})
+        found = {"results": rows, "forecast": forecast.model_dump(mode="json")}
+        print_json({"out": str(folder), "seed": seed, **found})
         return
     stdout().print(f"\n[bold]On the 20 classes that were never labelled (per cent, seed {seed})[/]")
     cells = [(row["title"], percent(row["top1"]), percent(row["macc"]), f"{row['seconds']:.0f} s") for row in rows]
     stdout().print(table(["", "Top-1", "mAcc", "time"], cells), "")
     stdout().print(REMARK)
+    say(f"PrEN-Pool said before it saw an answer: {in_words(forecast)}\n")
     pren = "pren" if shutil.which("pren") else sys.argv[0]  # after `make demo` it is .venv/bin/pren
     run, images = folder / "pren", folder / "images"
     say(f"The run folder is {run}. Try next:")
@@ -70,14 +79,15 @@ def demo(
 def _run(name: str, folder: Path, seed: int) -> dict[str, Any]:
     """Train one method, with the demo's settings where it has them."""
     from pren.cli.fit import how_to_resume
-    from pren.methods.registry import METHODS
+    from pren.methods.registry import DEFAULT, METHODS
     from pren.runs.config import RunConfig
     from pren.runs.train import train
 
     entry = METHODS[name]
     wanted = {**QUICK, "seed": seed}.items()
     params = {key: value for key, value in wanted if key in entry.method.params and key not in entry.preset}
-    config = RunConfig(data="numbers", method=name, params=params)
+    rehearsals = None if name == DEFAULT else 0
+    config = RunConfig(data="numbers", method=name, params=params, rehearsals=rehearsals)
     began = time.perf_counter()
     with rounds(entry.title) as on_round, interruptible(lambda: how_to_resume(folder)):
         run = train(config, folder, command=command_line(), on_round=on_round)
