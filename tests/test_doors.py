@@ -33,6 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "evaluation": {"errors", "inputs", "problem", "scoring"},
 }
 ALLOWED["methods"] = set(ALLOWED) - {"data", "evaluation"}
+ALLOWED["trust"] = set(ALLOWED)
 ALLOWED["runs"] = set(ALLOWED)
 ALLOWED["experiments"] = set(ALLOWED)
 ALLOWED["predictor"] = set(ALLOWED) - {"experiments"}

@@ -1,0 +1,1 @@
+"""How far labels can be trusted: what a model says about its own answers."""
