@@ -11,7 +11,7 @@ from pren.inputs import ArrayInputs, chunks
 from pren.methods.pren_pool import PrENPool
 from pren.problem import Problem
 from pren.trust import strangeness
-from pren.trust.strangeness import RIVALRY, SELDOM, Familiarity, moved, share_beyond
+from pren.trust.strangeness import RIVALRY, SELDOM, Familiarity, moved, places_of, share_beyond
 
 S, U, D = 12, 4, 24
 
@@ -112,6 +112,15 @@ def test_strangers_are_found_in_the_pool_and_later(strangers, setting):
     assert (found[80:] == 0).all()
     assert np.median(found[:80]) > 0.3
     assert (familiarity.of(elsewhere(np.random.default_rng(9), 5)) == 0).all()
+
+
+def test_strangers_have_no_say_in_where_classes_lie(monkeypatch):
+    problem, asked = make(strangers=20), []
+    monkeypatch.setattr(strangeness, "places_of", lambda given: asked.append(given) or places_of(given))
+    Familiarity.learn(problem)
+    pool = asked[-1].pool[np.arange(len(asked[-1].pool))].numpy()
+    assert 60 < len(pool) <= 80
+    assert pool[:, 0].min() > 0, "a stranger has -9 there"
 
 
 def test_a_pool_that_is_another_kind_as_a_whole_is_not_all_strange():

@@ -66,13 +66,12 @@ class Familiarity:
             return None
         usual = [distances(places_of(fold), fold.pool) for fold, _ in class_folds(problem)]
         kind, place = (np.concatenate(part) for part in zip(*usual, strict=True))
-        classes = class_directions(problem)
-        of_pool = kind_distances(classes, problem.pool)
+        of_pool = kind_distances(class_directions(problem), problem.pool)
         kind = moved(kind, of_pool)
         kept = np.flatnonzero(share_beyond(np.sort(kind), of_pool) > STRANGE)
         given = None if problem.given is None else problem.given[kept]
         clean = replace(problem, pool=problem.pool.select(kept), given=given)
-        places = {**places_of(clean), "classes": classes}
+        places = places_of(clean)
         place = moved(place, distances(places, clean.pool)[1])
         learned = {**places, "kind": np.sort(kind), "place": np.sort(place)}
         return cls(**learned, least=np.sort(smaller_share(learned, kind, place)))
