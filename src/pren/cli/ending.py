@@ -7,9 +7,10 @@ from statistics import median
 from typing import Any
 
 from pren.runs.tables import PredictedImage
+from pren.trust import STRANGE
 
 LEVELS = {"sure": 0.95, "likely": 0.5}  # confidence of a label; what is less is doubtful
-STRANGE = 0.01
+
 MANY = 3  # times the usual number of images is suspicious
 FEW_NAMES = 5
 MOST_COUNTS = 30

@@ -7,14 +7,17 @@ this method on these data are right (`Forecast`), how sure a single one is (`Con
 
 from pren.trust.assessment import TRUST_FILE, Trust, assess
 from pren.trust.confidence import Confidence
+from pren.trust.familiarity import STRANGE, Familiarity
 from pren.trust.forecast import Forecast
 from pren.trust.labels import Labels, label_pool, only_sure
 from pren.trust.rehearsal import OnRehearsal, Rehearsal, rehearse
 from pren.trust.suggestion import suggest
 
 __all__ = [
+    "STRANGE",
     "TRUST_FILE",
     "Confidence",
+    "Familiarity",
     "Forecast",
     "Labels",
     "OnRehearsal",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
@@ -17,6 +19,7 @@ from pren.methods.base import Method
 from pren.methods.storage import FORMAT, read_facts, read_verified, write_model
 from pren.problem import ClassTable, Problem, Setting, candidates_of
 from pren.trust.confidence import Confidence, Reading, threshold
+from pren.trust.familiarity import STRANGE, Familiarity
 from pren.trust.forecast import Forecast, Known, Share, foretell
 from pren.trust.rehearsal import OnRehearsal, choose_gamma, notable_shift, rehearse
 from pren.version import __version__
@@ -24,7 +27,6 @@ from pren.version import __version__
 TRUST_FILE = "trust.safetensors"
 FEWEST = 2  # rehearsals: one foretells the other
 LEVELS = 101
-STRANGE = 0.01  # an image that is less familiar looks like none of the classes
 Vector = NDArray[np.float64]
 
 
@@ -35,6 +37,7 @@ class _Facts(BaseModel):
     version: str
     checksum: str
     model: str  # the checksum of the model that this is about
+    sample_shape: tuple[int, ...]  # of what it tells the familiarity of
     forecast: Forecast
     confidence: dict[str, Any]
     levels: tuple[Share, ...]
@@ -49,11 +52,15 @@ class Trust:
         confidence: How sure a label is.
         levels: (101,) per cent by per cent, how sure the pool's labels are: tells what to ask of labels that are to be
             right in some share of cases.
+        sample_shape: The shape of one input.
+        familiarity: Whether an image looks like one of the classes; None where nothing tells.
     """
 
     forecast: Forecast
     confidence: Confidence
     levels: Vector
+    sample_shape: tuple[int, ...]
+    familiarity: Familiarity | None = None
 
     def sure(self, scores: Vector, classes: ClassTable, setting: Setting) -> Vector:
         """How likely the best candidate of each image is right: scores (N, L) of the method -> (N,) from 0 to 1."""
@@ -61,7 +68,9 @@ class Trust:
 
     def familiar(self, inputs: Inputs) -> Vector:
         """How familiar inputs look: (N,) from 0, like none of the classes, to 1; NaN where nobody knows."""
-        return np.full(len(inputs), np.nan)
+        if self.familiarity is None or not len(inputs):
+            return np.full(len(inputs), np.nan)
+        return self.familiarity.of(inputs)
 
     def reaches(self, precision: float, confidence: Vector, familiarity: Vector) -> NDArray[np.bool_]:
         """Which labels to keep so that a share of `precision` of them is right: (N,) and (N,) -> (N,)."""
@@ -75,11 +84,14 @@ class Trust:
             version=__version__,
             checksum="",
             model=read_facts(Path(folder))["checksum"],
+            sample_shape=self.sample_shape,
             forecast=self.forecast,
             confidence=self.confidence.to_dict(),
             levels=self.levels.tolist(),
         )
-        write_model(Path(folder) / TRUST_FILE, {}, facts.model_dump(mode="json"))
+        arrays = {} if self.familiarity is None else self.familiarity.arrays
+        tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+        write_model(Path(folder) / TRUST_FILE, tensors, facts.model_dump(mode="json"))
 
     @classmethod
     def load(cls, folder: str | Path) -> Trust | None:
@@ -91,15 +103,17 @@ class Trust:
         path = Path(folder) / TRUST_FILE
         if not path.exists():
             return None
-        _, header = read_verified(path)
+        tensors, header = read_verified(path)
         try:
             facts = _Facts.model_validate(header)
             confidence = Confidence.from_dict(facts.confidence)
+            arrays, d = {name: tensor.numpy() for name, tensor in tensors.items()}, math.prod(facts.sample_shape)
+            familiarity = Familiarity.restore(arrays, d) if arrays else None
         except (ValueError, LookupError, TypeError) as error:
             raise PrenError(f"{path} is damaged or was not written by this version of pren: {error}") from error
         if facts.model != read_facts(Path(folder))["checksum"]:
             raise PrenError(f"{path} is about another model than the one beside it: remove it, or fit again.")
-        return cls(facts.forecast, confidence, np.array(facts.levels))
+        return cls(facts.forecast, confidence, np.array(facts.levels), facts.sample_shape, familiarity)
 
 
 def assess(
@@ -140,4 +154,5 @@ def assess(
     of_pool = of_pool[np.isfinite(of_pool)]
     levels = np.quantile(of_pool, np.linspace(0, 1, LEVELS)) if len(of_pool) else of_pool
     apart = 1.0 if shift is None else shift.apart
-    return Trust(foretell(reading, known, held_out, apart), confidence, levels)
+    shape, familiarity = problem.pool.sample_shape, Familiarity.learn(problem)
+    return Trust(foretell(reading, known, held_out, apart), confidence, levels, shape, familiarity)
