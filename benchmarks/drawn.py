@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,9 +71,14 @@ KINDS = {
 }
 
 
+@cache
+def _cub(signatures: str) -> Problem:
+    return load("cub", features="efflite0.mat", signatures=signatures)[0]
+
+
 def problems(kind: Kind) -> Iterator[tuple[Problem, Numbers]]:
     """Draw problems of a kind, each with the classes of its pool."""
-    whole, _ = load("cub", features="efflite0.mat", signatures=kind.signatures)
+    whole = _cub(kind.signatures)
     classes = np.unique(whole.labels)
     for draw in range(kind.draws):
         rng = np.random.default_rng([kind.seen, kind.unseen, draw])
