@@ -160,9 +160,9 @@ class Predictor:
             best[bad] = UNKNOWN
             confidence = np.full(len(scores), np.nan)
             if trust is not None:
-                confidence[~bad] = trust.sure(scores[~bad], table, model.setting_)
+                confidence[~bad] = trust.sure(scores[~bad], table, model.setting_, familiarity[~bad])
                 if precision is not None:
-                    best[~trust.reaches(precision, confidence, familiarity)] = UNKNOWN
+                    best[~trust.reaches(precision, confidence)] = UNKNOWN
             errors += faults
             found.append((best, values, confidence, familiarity))
         classes, points, sure, familiar = (np.concatenate(part) for part in zip(*found, strict=True))

@@ -7,14 +7,17 @@ import numpy as np
 import pytest
 
 from pren.errors import PrenError
+from pren.inputs import ArrayInputs
 from pren.methods.eszsl import ESZSL
 from pren.methods.pren_pool import PrENPool
 from pren.methods.storage import MODEL_FILE, load_model, read_model, write_model
 from pren.problem import UNKNOWN, candidates_of
-from pren.trust import TRUST_FILE, Trust, assess, label_pool, only_sure
+from pren.trust import STRANGE, TRUST_FILE, Trust, assess, label_pool, only_sure
 from pren.trust.confidence import Confidence, Reading, threshold
 from pren.trust.forecast import Known, foretell
 from pren.trust.rehearsal import choose_gamma, rehearse
+
+FAMILIAR = np.ones(15)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +42,7 @@ class TestAssess:
         confidence = Confidence.learn([one.reading for one in known], [one.right for one in known])
         assert trust.forecast == foretell(reading, known, 3)
         assert np.array_equal(trust.confidence.of(reading), confidence.of(reading))
-        sure = trust.sure(fitted.scores(problem.pool), problem.classes, "zsl")
+        sure = trust.sure(fitted.scores(problem.pool), problem.classes, "zsl", FAMILIAR)
         assert np.array_equal(sure, confidence.of(reading))
         assert trust.levels.tolist() == np.quantile(sure, np.linspace(0, 1, 101)).tolist()
 
@@ -59,7 +62,7 @@ class TestAssess:
 
     def test_labels_that_are_given_need_no_forecast(self, fitted, problem, trust):
         labels = fitted.predict(problem.pool)
-        sure = trust.sure(fitted.scores(problem.pool), problem.classes, "zsl")
+        sure = trust.sure(fitted.scores(problem.pool), problem.classes, "zsl", FAMILIAR)
         most = np.where(sure >= np.median(sure), labels, UNKNOWN)
         rest = assess(fitted, replace(problem, given=most), 4)
         assert rest.forecast.expected == pytest.approx(sure[most == UNKNOWN].mean())
@@ -76,7 +79,7 @@ class TestLabels:
         labels = label_pool(scores, problem, trust)
         assert labels.classes.tolist() == fitted.predict(problem.pool).tolist()
         assert labels.scores.tolist() == [scores[i, c] for i, c in enumerate(labels.classes)]
-        assert np.array_equal(labels.confidence, trust.sure(scores, problem.classes, "zsl"))
+        assert np.array_equal(labels.confidence, trust.sure(scores, problem.classes, "zsl", FAMILIAR))
 
     def test_without_rehearsals_nobody_knows(self, fitted, problem):
         labels = label_pool(fitted.scores(problem.pool), problem, None)
@@ -113,7 +116,9 @@ class TestKept:
         again, scores = Trust.load(folder), fitted.scores(problem.pool)
         assert again.forecast == trust.forecast
         assert again.levels.tolist() == trust.levels.tolist()
-        assert np.array_equal(again.sure(scores, problem.classes, "zsl"), trust.sure(scores, problem.classes, "zsl"))
+        assert np.array_equal(
+            again.sure(scores, problem.classes, "zsl", FAMILIAR), trust.sure(scores, problem.classes, "zsl", FAMILIAR)
+        )
 
     def test_nothing_is_none(self, tmp_path):
         assert Trust.load(tmp_path) is None
@@ -159,3 +164,31 @@ def test_a_chosen_gamma_is_saved_with_the_model(make_problem, tmp_path):
     assert ESZSL().fit(problem).chosen_gamma_ is None
     assert candidates_of(again.setting_) == "all"
     assert json.dumps(read_model(tmp_path / MODEL_FILE)[1]["chosen_gamma"]) == "0.25"
+
+
+class TestStrangers:
+    @pytest.fixture
+    def crowd(self, make_problem):
+        """A fifth of the pool is like nothing else."""
+        made = make_problem(n_seen=12, n_unseen=4, shape=(8,), per_class=20, pool_per_class=20)
+        pool = made.pool[np.arange(80)].numpy()
+        pool[::5] = 50 * np.sign(np.random.default_rng(0).normal(size=(16, 8)))
+        return replace(made, pool=ArrayInputs(pool))
+
+    def test_have_no_right_label(self, crowd):
+        fitted = PrENPool().fit(crowd)
+        trust = assess(fitted, crowd, 3)
+        labels = label_pool(fitted.scores(crowd.pool), crowd, trust)
+        strange = labels.familiarity < STRANGE
+        assert strange[::5].all()
+        assert strange.mean() < 0.3
+        assert (labels.confidence[strange] == 0).all()
+        assert (only_sure(labels, crowd, trust, 0.5).classes[strange] == UNKNOWN).all()
+
+    def test_lower_the_forecast(self, crowd):
+        fitted = PrENPool().fit(crowd)
+        trust = assess(fitted, crowd, 3)
+        reading = Reading.of(fitted.scores(crowd.pool), crowd.classes, crowd.candidates())
+        strange = (trust.familiar(crowd.pool) < STRANGE).mean()
+        expected = trust.confidence.of(reading).mean() * (1 - (strange - STRANGE))
+        assert trust.forecast.expected == pytest.approx(expected)

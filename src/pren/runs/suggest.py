@@ -15,7 +15,7 @@ from pren.problem import candidates_of
 from pren.runs.folder import RunFolder
 from pren.runs.reopening import open_run, pool_scores
 from pren.scoring import top_classes
-from pren.trust import suggest
+from pren.trust import STRANGE, label_pool, suggest
 from pren.trust.confidence import Reading
 
 
@@ -74,10 +74,13 @@ def suggest_for_run(
     model, problem, answers = open_run(folder, data, root, weights, cache)
     names, files = problem.classes.names, None if answers is None else answers.names
     scores, trust = pool_scores(model, problem), folder.trust()
-    reading = Reading.of(scores, problem.classes, problem.candidates())
-    confidence = np.full(len(scores), np.nan) if trust is None else trust.confidence.of(reading)
-    given, _ = problem.decided()
-    chosen = suggest(model.embed(problem.pool), _doubt(reading.lead, confidence), count, given)
+    lead = Reading.of(scores, problem.classes, problem.candidates()).lead
+    labels = label_pool(scores, problem, trust)
+    confidence, given = labels.confidence, problem.decided()[0]
+    # Nobody can name the class of what looks like none of them.
+    asked = np.union1d(given, np.flatnonzero(~(labels.familiarity < STRANGE)))
+    doubt, known = _doubt(lead[asked], confidence[asked]), np.searchsorted(asked, given)
+    chosen = asked[suggest(model.embed(problem.pool.select(asked)), doubt, count, known)]
     best, _ = top_classes(scores[chosen], problem.classes, candidates_of(problem.setting), 2)
     images = []
     for place, sure, rows in zip(chosen.tolist(), confidence[chosen].tolist(), best, strict=True):

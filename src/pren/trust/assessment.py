@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -62,9 +62,17 @@ class Trust:
     sample_shape: tuple[int, ...]
     familiarity: Familiarity | None = None
 
-    def sure(self, scores: Vector, classes: ClassTable, setting: Setting) -> Vector:
-        """How likely the best candidate of each image is right: scores (N, L) of the method -> (N,) from 0 to 1."""
-        return self.confidence.of(Reading.of(scores, classes, classes.among(candidates_of(setting))))
+    def sure(self, scores: Vector, classes: ClassTable, setting: Setting, familiarity: Vector) -> Vector:
+        """How likely the best candidate of each image is right: (N,) from 0 to 1.
+
+        Args:
+            scores: (N, L) of the method.
+            classes: The L classes.
+            setting: That of the method.
+            familiarity: (N,) as `familiar` tells: what looks like none of the classes has no right label.
+        """
+        reading = Reading.of(scores, classes, classes.among(candidates_of(setting)))
+        return np.where(familiarity < STRANGE, 0.0, self.confidence.of(reading))
 
     def familiar(self, inputs: Inputs) -> Vector:
         """How familiar inputs look: (N,) from 0, like none of the classes, to 1; NaN where nobody knows."""
@@ -72,10 +80,10 @@ class Trust:
             return np.full(len(inputs), np.nan)
         return self.familiarity.of(inputs)
 
-    def reaches(self, precision: float, confidence: Vector, familiarity: Vector) -> NDArray[np.bool_]:
-        """Which labels to keep so that a share of `precision` of them is right: (N,) and (N,) -> (N,)."""
-        sure = confidence >= threshold(self.levels, precision)  # NaN is never sure
-        return sure & ~(familiarity < STRANGE)
+    def reaches(self, precision: float, confidence: Vector) -> NDArray[np.bool_]:
+        """Which labels to keep so that a share of `precision` of them is right: (N,) -> (N,)."""
+        kept: NDArray[np.bool_] = confidence >= threshold(self.levels, precision)  # NaN is never sure
+        return kept
 
     def save(self, folder: str | Path) -> None:
         """Write it beside the model that it is about."""
@@ -147,12 +155,24 @@ def assess(
         done = [part.with_gamma(method.chosen_gamma_) for part in done]
     known = [Known(part.reading(), part.right()) for part in done]
     asked = problem.pool.select(problem.undecided())  # what a person has labelled needs no forecast
-    reading = Reading.of(method.scores(asked), problem.classes, problem.candidates())
+    scores, table = method.scores(asked), problem.classes
+    reading = Reading.of(scores, table, problem.candidates())
     confidence = Confidence.learn([part.reading for part in known], [part.right for part in known])
-    held_out = int(done[0].classes.unseen.sum())
-    of_pool = confidence.of(reading)
+    familiarity = Familiarity.learn(problem)
+    familiar = np.full(len(asked), np.nan) if familiarity is None else familiarity.of(asked)
+    trust = Trust(
+        forecast=foretell(
+            reading,
+            known,
+            held_out=int(done[0].classes.unseen.sum()),
+            apart=1.0 if shift is None else shift.apart,
+            strangers=max(0.0, float((familiar < STRANGE).mean()) - STRANGE),  # so many look strange by chance
+        ),
+        confidence=confidence,
+        levels=np.zeros(0),
+        sample_shape=asked.sample_shape,
+        familiarity=familiarity,
+    )
+    of_pool = trust.sure(scores, table, problem.setting, familiar)
     of_pool = of_pool[np.isfinite(of_pool)]
-    levels = np.quantile(of_pool, np.linspace(0, 1, LEVELS)) if len(of_pool) else of_pool
-    apart = 1.0 if shift is None else shift.apart
-    shape, familiarity = problem.pool.sample_shape, Familiarity.learn(problem)
-    return Trust(foretell(reading, known, held_out, apart), confidence, levels, shape, familiarity)
+    return replace(trust, levels=np.quantile(of_pool, np.linspace(0, 1, LEVELS)) if len(of_pool) else of_pool)

@@ -49,7 +49,9 @@ class Forecast(BaseModel):
     apart: float = 1.0
 
 
-def foretell(reading: Reading, rehearsals: Sequence[Known], held_out: int, apart: float = 1.0) -> Forecast:
+def foretell(
+    reading: Reading, rehearsals: Sequence[Known], held_out: int, apart: float = 1.0, strangers: float = 0.0
+) -> Forecast:
     """Foretell how many labels are right: as many as their confidence says.
 
     That says more than the mean of the rehearsals, because the pool itself has a part in it: where its labels are
@@ -61,8 +63,9 @@ def foretell(reading: Reading, rehearsals: Sequence[Known], held_out: int, apart
         rehearsals: Two or more.
         held_out: How many classes were held out in each.
         apart: See `Forecast`.
+        strangers: Which share of the images looks like none of the classes, beyond chance.
     """
-    expected = _expected(reading, rehearsals)
+    expected = (1 - strangers) * _expected(reading, rehearsals)
     misses = [
         float(known.right.mean()) - _expected(known.reading, [*rehearsals[:place], *rehearsals[place + 1 :]])
         for place, known in enumerate(rehearsals)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pren.problem import UNKNOWN, Problem
+from pren.scoring import best_candidate
 from pren.trust.assessment import Trust
-from pren.trust.confidence import Reading
 
 Vector = NDArray[np.float64]
 
@@ -38,10 +38,11 @@ def label_pool(scores: Vector, problem: Problem, trust: Trust | None) -> Labels:
         problem: A label that a person has given stands as it is, and is sure.
         trust: How far its labels can be trusted; None if nobody knows.
     """
-    reading = Reading.of(scores, problem.classes, problem.candidates())
-    classes = reading.labels
-    confidence = np.full(len(classes), np.nan) if trust is None else trust.confidence.of(reading)
-    familiarity = np.full(len(classes), np.nan) if trust is None else trust.familiar(problem.pool)
+    classes = best_candidate(scores, problem.candidates())
+    confidence, familiarity = np.full((2, len(classes)), np.nan)
+    if trust is not None:
+        familiarity = trust.familiar(problem.pool)
+        confidence = trust.sure(scores, problem.classes, problem.setting, familiarity)
     places, given = problem.decided()
     classes[places], confidence[places] = given, 1.0
     best = np.take_along_axis(scores, classes[:, None], axis=1)[:, 0]
@@ -50,6 +51,6 @@ def label_pool(scores: Vector, problem: Problem, trust: Trust | None) -> Labels:
 
 def only_sure(labels: Labels, problem: Problem, trust: Trust, precision: float) -> Labels:
     """The same with so many left out that of the others a share of `precision` is right; given ones stay."""
-    kept = trust.reaches(precision, labels.confidence, labels.familiarity)
+    kept = trust.reaches(precision, labels.confidence)
     kept[problem.decided()[0]] = True
     return labels._replace(classes=np.where(kept, labels.classes, UNKNOWN))
