@@ -4,6 +4,7 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 QUICK = "backbone=small-cnn rounds=1 heads=2 dim=2 hidden=[8] batch_size=4 initial_batches=1 batches=1 n_max=2".split()
@@ -127,3 +128,16 @@ class TestFeatures:
 
 def test_no_run(bad):
     assert "is not a run folder" in bad("suggest", "nowhere")
+
+
+def test_what_looks_like_none_of_the_classes_is_not_suggested(good, make_problem):
+    made = make_problem(n_seen=12, n_unseen=4, shape=(40,), per_class=20, pool_per_class=20)
+    pool = made.pool[np.arange(80)].numpy()
+    strange = list(range(0, 80, 10))
+    pool[strange] = 50 * np.sign(np.random.default_rng(0).normal(size=(8, 40)))
+    arrays = {"features": made.train[np.arange(240)].numpy(), "labels": made.labels}
+    np.savez("my.npz", **arrays, signatures=made.classes.signatures, pool=pool)
+    good("fit", "my.npz", "--rehearsals=2", "--out=run")
+    found = json.loads(good("suggest", "run", "--count=80", "--json").out)["images"]
+    assert not {int(image["image"]) for image in found} & set(strange)
+    assert len(found) > 60

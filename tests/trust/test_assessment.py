@@ -170,9 +170,9 @@ class TestStrangers:
     @pytest.fixture
     def crowd(self, make_problem):
         """A fifth of the pool is like nothing else."""
-        made = make_problem(n_seen=12, n_unseen=4, shape=(8,), per_class=20, pool_per_class=20)
+        made = make_problem(n_seen=12, n_unseen=4, shape=(40,), per_class=20, pool_per_class=20)
         pool = made.pool[np.arange(80)].numpy()
-        pool[::5] = 50 * np.sign(np.random.default_rng(0).normal(size=(16, 8)))
+        pool[::5] = 50 * np.sign(np.random.default_rng(0).normal(size=(16, 40)))
         return replace(made, pool=ArrayInputs(pool))
 
     def test_have_no_right_label(self, crowd):
