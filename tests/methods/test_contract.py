@@ -23,6 +23,7 @@ from pren.methods.space import Choice
 from pren.methods.storage import load_model
 from pren.problem import UNKNOWN, Answers, Problem
 from pren.refinement import REFINEMENTS
+from pren.trust import Trust, assess, label_pool
 
 KINDS = sorted({entry.method for entry in METHODS.values()}, key=lambda kind: kind.__name__)
 INDUCTIVE = [name for name, entry in METHODS.items() if entry.summary.endswith("(inductive)")]
@@ -395,3 +396,24 @@ class TestChance:
         one, two = (make_problem(setting=setting, order=o) for o in (np.arange(8), order))
         first, second = (quick(name).fit(problem).scores(problem.pool) for problem in (one, two))
         assert np.allclose(second, first[:, order], rtol=1e-6, atol=1e-9)
+
+
+class TestTrust:
+    """What rehearsals tell is told of every method."""
+
+    @SETTINGS
+    def test_rehearsed_saved_and_the_same_again(self, name, setting, quick, make_problem, tmp_path):
+        problem = make_problem(n_seen=6, n_unseen=3, setting=setting)
+        method = quick(name).fit(problem)
+        trust = assess(method, problem, 2, gamma=True)
+        assert 0 <= trust.forecast.low <= trust.forecast.high <= 1
+        assert (method.chosen_gamma_ is None) == (setting == "zsl")
+        method.save(tmp_path)
+        trust.save(tmp_path)
+        one, other = (
+            label_pool(fitted.scores(problem.pool), problem, told)
+            for fitted, told in ((method, trust), (load_model(tmp_path), Trust.load(tmp_path)))
+        )
+        for part, same in zip(one, other, strict=True):
+            assert np.array_equal(part, same, equal_nan=True)
+        assert ((one.familiarity >= 0) & (one.familiarity <= 1)).all()
