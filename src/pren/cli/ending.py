@@ -78,7 +78,9 @@ def in_lines(facts: dict[str, Any], every_class: bool) -> list[str]:
     if facts["crowded"]:
         lines.append(f"Suspiciously many images: {_some(facts['crowded'])}. Others may be among them.")
     if facts["strange"]:
-        lines.append(f"{len(facts['strange'])} images look like none of the classes: {_some(facts['strange'])}.")
+        many = len(facts["strange"])
+        look = "1 image looks" if many == 1 else f"{many} images look"
+        lines.append(f"{look} like none of the classes: {_some(facts['strange'])}.")
     return lines
 
 
