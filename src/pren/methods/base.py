@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from pren.core.progressive import Round
 from pren.errors import PrenError
 from pren.files import make_folder
 from pren.inputs import Array, Inputs, as_inputs, chunks
+from pren.methods.declarations import take_declarations
 from pren.methods.params import Learned, Param, declared, param, validate
 from pren.methods.space import Choice, Space
 from pren.preparation import PREPARATIONS, Matrix, Preparation, flat
@@ -92,7 +92,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        _take_declarations(cls)
+        take_declarations(cls)
 
     def fit(self: Self, problem: Problem, fabric: Fabric | None = None) -> Self:
         """Fit to the labelled images, the signatures and, if the method is transductive, the pool.
@@ -343,38 +343,4 @@ def _arrays_of(part: str, tensors: dict[str, Tensor]) -> dict[str, Matrix]:
     return {name: tensor.numpy() for name, tensor in own.items()}
 
 
-def _take_declarations(cls: type[Method]) -> None:
-    """Turn what a class declares into its constructor, its documentation and its search space."""
-    own = {name: value for name, value in vars(cls).items() if isinstance(value, Param | Learned)}
-    cls._declared = own
-    for name, value in own.items():
-        if isinstance(value, Param):
-            setattr(cls, name, value.default)
-        else:
-            delattr(cls, name)
-    cls.params = declared(cls, Param)
-    cls.space = {name: known.search for name, known in cls.params.items() if known.search is not None}
-    cls.__init__ = _constructor(cls.params)  # type: ignore[method-assign]
-    if cls.__doc__ is not None and not inspect.isabstract(cls):
-        described = "\n".join(f"        {name}: {known.doc}" for name, known in cls.params.items())
-        cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n    Args:\n{described}\n"
-
-
-def _constructor(params: Mapping[str, Param]) -> Any:
-    """A constructor that only stores its arguments, as scikit-learn wants it."""
-
-    def __init__(self: Method, **given: Any) -> None:  # noqa: N807
-        for name in given:
-            if name not in params:
-                raise TypeError(f"{type(self).__name__} has no parameter {name!r}")
-        for name, known in params.items():
-            setattr(self, name, given.get(name, known.default))
-
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    arguments = [inspect.Parameter(name, keyword, default=known.default) for name, known in params.items()]
-    myself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    __init__.__signature__ = inspect.Signature([myself, *arguments])  # type: ignore[attr-defined]
-    return __init__
-
-
-_take_declarations(Method)  # type: ignore[type-abstract]
+take_declarations(Method)

@@ -79,14 +79,11 @@ def train(
             rehearsals = count_rehearsals(config, method, problem)
             hashes = problem.fingerprint()
         _check_same_data(fabric, hashes)
-        folder = None
+        folder: RunFolder | None = None
         with agreed(fabric):
             if fabric.is_global_zero:
-                if resume:
-                    folder = _reopen(out, config, hashes, command)
-                else:
-                    record = {"hashes": hashes, "source": problem.source, **_surroundings(command, fabric)}
-                    folder = RunFolder.create(out, config.for_record(record))
+                record = {"hashes": hashes, "source": problem.source, **_surroundings(command, fabric)}
+                folder = _reopen(out, config, record) if resume else RunFolder.create(out, config.for_record(record))
         if folder is not None and answers is not None:
             folder.tables = ImageTables(answers.names, answers.unreadable)
         with nullcontext() if folder is None else closing(folder):
@@ -193,7 +190,7 @@ def _finish(
     folder.save_results(labels, problem.classes.names, metrics)
 
 
-def _reopen(out: str | Path, config: RunConfig, hashes: dict[str, str], command: str) -> RunFolder:
+def _reopen(out: str | Path, config: RunConfig, record: dict[str, Any]) -> RunFolder:
     """The folder of an interrupted run, held, if it is this very run."""
     folder = RunFolder.open(out)
     recorded = folder.config()
@@ -202,8 +199,8 @@ def _reopen(out: str | Path, config: RunConfig, hashes: dict[str, str], command:
         raise PrenError(
             f"{out} holds another run, so it cannot be resumed like this (there, here): {'; '.join(different)}."
         )
-    check_hashes(folder, recorded, hashes)
-    folder.hold(command)
+    check_hashes(folder, recorded, record["hashes"])
+    folder.hold(record["command"])
     return folder
 
 
