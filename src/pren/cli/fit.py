@@ -34,7 +34,7 @@ def fit(
     chosen: DataChoice,
     vision: BackboneChoice,
     method: options.MethodName = None,
-    seed: Annotated[int | None, typer.Option(help="The same seed gives the same model.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The same seed gives the same model, with as many threads.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder; by default a name under runs/.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run in --out.")] = False,
     assignments: options.Assignments = None,

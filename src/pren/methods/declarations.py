@@ -20,7 +20,7 @@ def take_declarations(cls: Any) -> None:
             delattr(cls, name)
     cls.params = declared(cls, Param)
     cls.space = {name: known.search for name, known in cls.params.items() if known.search is not None}
-    cls.__init__ = _constructor(cls.params)  # type: ignore[method-assign]
+    cls.__init__ = _constructor(cls.params)
     if cls.__doc__ is not None and not inspect.isabstract(cls):
         described = "\n".join(f"        {name}: {known.doc}" for name, known in cls.params.items())
         cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n    Args:\n{described}\n"

@@ -53,8 +53,10 @@ def _null_is_a_name(value: Any) -> Any:
 class PrEN(EndToEnd):
     """K heads with different projections of the signatures vote; the best-agreed images become pseudo-labels.
 
-    The defaults are the paper's, but for `gzsl_rule`: the printed rule leaves the unseen classes nothing. Its two
-    variants are parameters: *PrEN w/o Proj* is ``projection=False``, *Progressive Training* is ``heads=1,
+    The defaults are the paper's where it says something, but for `gzsl_rule`: the printed rule leaves the unseen
+    classes nothing. It does not say how P_k is completed (`completion`), which sign an eigenvector has, how ties are
+    broken, whether signatures have unit length, and how long the first training and the first rounds of GZSL are. Its
+    two variants are parameters: *PrEN w/o Proj* is ``projection=False``, *Progressive Training* is ``heads=1,
     projection=False, subsets="all"``.
 
     Attributes:

@@ -22,6 +22,7 @@ from pren.preparation.base import flat, unit
 from pren.preparation.whitening import MOST_FEATURES, Whitened
 from pren.problem import Problem
 from pren.refinement.base import squared_distances
+from pren.trust.quiet import quietly
 
 STRANGE = 0.01  # an image that is less familiar looks like none of the classes
 RIVALRY = 0.5  # how much it counts against an image that a class that is no candidate is near
@@ -110,7 +111,8 @@ class Familiarity:
 
 def places_of(problem: Problem) -> dict[str, Matrix]:
     """Where classes lie: `classes`, `centre`, `map`, `candidates` and `rivals`; see `Familiarity`."""
-    fitted, among = PrENPool().fit(problem), problem.candidates()
+    with quietly():
+        fitted, among = PrENPool().fit(problem), problem.candidates()
     assert fitted.preparation_ is not None
     return {
         "classes": class_directions(problem),

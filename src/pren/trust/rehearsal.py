@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +16,7 @@ from pren.methods.base import Method
 from pren.problem import Answers, ClassTable, Problem, Setting, candidates_of
 from pren.scoring import calibrated
 from pren.trust.confidence import Reading
+from pren.trust.quiet import quietly
 from pren.trust.shift import Shift
 
 Scores = NDArray[np.float64]
@@ -80,26 +79,12 @@ def rehearse(
     for rehearsed, answers in held_out_classes(problem, draws):
         if shift is not None:
             rehearsed = shift.applied(rehearsed)
-        with _not_said_again():
+        with quietly():
             fitted = clone(method).fit(rehearsed, fabric)
         done.append(Rehearsal(fitted.scores(rehearsed.pool), answers, rehearsed.classes, rehearsed.setting))
         if on_rehearsal is not None:
             on_rehearsal(len(done), draws, float(done[-1].right().mean()))
     return done
-
-
-@contextmanager
-def _not_said_again() -> Iterator[None]:
-    """Keep a method from warning: what it says of a rehearsal, it has said of the problem itself."""
-    loggers = [logging.getLogger(f"pren.{room}") for room in ("methods", "engine", "preparation", "refinement")]
-    levels = [logger.level for logger in loggers]
-    try:
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
 
 
 def notable_shift(method: Method, problem: Problem) -> Shift | None:

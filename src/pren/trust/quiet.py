@@ -1,0 +1,21 @@
+"""Fits that are made to learn something about another one, without a word."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep a method from warning: what it says of a rehearsal, it has said of the problem itself."""
+    loggers = [logging.getLogger(f"pren.{room}") for room in ("methods", "engine", "preparation", "refinement")]
+    levels = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
