@@ -148,6 +148,39 @@ class TestTerminal:
         assert "\x9b" not in result.err
 
 
+FILE = "\x1b[31;1mevil\x1b]0;owned\x07\u202e\nError: forged.jpg"
+
+
+class TestFileNames:
+    """What a photograph is called is shown by warnings, too."""
+
+    @pytest.fixture
+    def folder(self, photographs):
+        (photographs / "unlabelled" / FILE).write_bytes(b"not an image")
+        return photographs
+
+    def check(self, result):
+        for text in (result.out, result.err):
+            assert not {"\x1b", "\x07", "\u202e"} & set(text)
+            assert not any(line.strip().startswith("Error: forged") for line in text.splitlines())
+        assert "evil" in result.out + result.err
+
+    def test_fit_and_predict(self, good, folder, tiny_weights):
+        vision = ("--backbone", "test_resnet", "--weights", tiny_weights, "--cache", "cache")
+        self.check(good("fit", folder, "--method", "eszsl", "--rehearsals", "0", "--out", "run", *vision))
+        self.check(good("predict", "run", folder / "unlabelled", "--cache", "cache"))
+
+    def test_data_check(self, good, folder):
+        self.check(good("data", "check", folder))
+
+    def test_arguments(self, pren):
+        for arguments in (["fit", f"--{FILE}"], ["fit", "numbers", FILE], [FILE], ["fit", "--devices", FILE]):
+            result = pren(*arguments)
+            assert result.code == 2
+            assert not {"\x1b", "\x07", "\u202e"} & set(result.err)
+            assert not any(line.startswith("Error: forged") for line in result.err.splitlines())
+
+
 def test_the_names_can_do_harm():
     """A naive table and a naive terminal would both fall for them."""
     naive = "\n".join(f"0,{name}" for name in NAMES)

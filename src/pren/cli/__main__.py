@@ -10,9 +10,11 @@ import typer
 
 from pren.cli import compare, data, demo, evaluate, extract, fit, forecast, listing, predict, show, suggest, tune
 from pren.cli.launch import leave, speaks_for_its_machine
-from pren.cli.output import complain
+from pren.cli.output import complain, visible
 from pren.errors import PrenError, SharedError
 from pren.version import __version__
+
+UsageError = typer.BadParameter.__mro__[1]  # which typer has no name for
 
 app = typer.Typer(
     name="pren",
@@ -52,8 +54,13 @@ def main() -> None:
 
 def _exit_code() -> int:
     try:
-        app()
-    except SystemExit as end:  # also of a command that has succeeded
+        return app(standalone_mode=False) or 0
+    except UsageError as error:
+        if error.ctx is None or error.message != error.ctx.get_help():
+            error.message = visible(error.message)
+        error.show()
+        return error.exit_code
+    except SystemExit as end:
         if isinstance(end.code, str):
             complain(end.code)
             return 1
@@ -75,7 +82,6 @@ def _exit_code() -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    return 0
 
 
 if __name__ == "__main__":
