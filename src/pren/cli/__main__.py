@@ -75,10 +75,15 @@ def _exit_code() -> int:
         complain(f"{error.filename}: {error.strerror}.")
         return 2
     except (MemoryError, RuntimeError) as error:  # torch has no exception of its own for the CPU
-        said = " ".join(str(error).split())
+        said = str(error)
         if isinstance(error, RuntimeError) and "can't allocate memory" not in said and "out of memory" not in said:
             raise
-        complain(f"There is not enough memory ({said}): take fewer heads, or smaller layers.")
+        # Of another process's error, the last line says what it was.
+        last = (said.strip().splitlines() or [""])[-1].removeprefix("MemoryError: ")
+        complain(
+            f"There is not enough memory{last and f' ({last})'}: free some, or make data or model smaller, such as with "
+            "fewer attributes, heads or layers, or a smaller batch_size."
+        )
         return 2
     except KeyboardInterrupt:
         return 130
