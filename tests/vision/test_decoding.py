@@ -136,6 +136,22 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
         read_image_file(tmp_path / "large.png")
 
 
+def test_a_file_of_a_gigabyte_is_not_read(tmp_path, monkeypatch):
+    with (tmp_path / "x.jpg").open("wb") as file:
+        file.write(b"\xff\xd8\xff\xe0\0\4ab")
+        file.truncate(1 << 30)
+    monkeypatch.setattr(Path, "open", Mock(side_effect=AssertionError("it was read")))
+    with pytest.raises(PrenError, match="it has 1073741824 bytes"):
+        read_image_file(tmp_path / "x.jpg")
+
+
+def test_rubbish_is_not_read_byte_by_byte_to_its_end(monkeypatch):
+    monkeypatch.setattr(decoding, "MOST_READS", 1000)
+    for beginning in (b"\xff\xd8\xff\xe0\0\4ab", b"GIF89a\1\0\1\0\0\0\0"):
+        with pytest.raises(PrenError, match="rubbish"):
+            read(beginning + bytes(10_000))
+
+
 @pytest.mark.timeout(20)
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.png")

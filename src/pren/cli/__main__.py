@@ -81,7 +81,7 @@ def _exit_code() -> int:
         # Of another process's error, the last line says what it was.
         last = (said.strip().splitlines() or [""])[-1].removeprefix("MemoryError: ")
         complain(
-            f"There is not enough memory{last and f' ({last})'}: free some, or make data or model smaller, such as with "
+            f"There is not enough memory{last and f' ({last})'}: free some, or make data or model smaller, such as by "
             "fewer attributes, heads or layers, or a smaller batch_size."
         )
         return 2

@@ -20,7 +20,8 @@ from pren.vision.preprocessing import MODES, Levels, Preprocessing
 
 # Pillow goes by content, not by name, and some of its formats (such as EPS) start other programs: these do not.
 FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "TIFF", "GIF")
-MOST_BYTES = 1 << 30
+MOST_BYTES = 1 << 28
+MOST_READS = 1_000_000
 LARGE_FILE = 1 << 25  # bytes
 LARGE_PICTURE = 13_000_000  # pixels: a phone makes fewer, but for JPEG, which is decoded small
 BAND = 1 << 22  # pixels that are brought to the right mode at once
@@ -35,6 +36,18 @@ UPRIGHT = {  # what to do to a picture whose EXIF says how the camera was held
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+
+
+class _Content(io.BytesIO):
+    """The content of a file, for so many reads: some of Pillow's formats go through rubbish byte by byte."""
+
+    _reads = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._reads += 1
+        if self._reads > MOST_READS:
+            raise ValueError("it is mostly rubbish")
+        return super().read(size)
 
 
 @contextmanager
@@ -55,7 +68,7 @@ def image_file_size(path: Path) -> int:
         if not stat.S_ISREG(known.st_mode):
             raise ValueError("it is no ordinary file")  # a pipe would be read for ever
         if known.st_size > MOST_BYTES:
-            raise ValueError(f"it has {known.st_size} bytes")
+            raise ValueError(f"it has {known.st_size} bytes, and image files at most {MOST_BYTES}")
         return known.st_size
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
@@ -105,7 +118,7 @@ def decode(
         if not content:
             raise ValueError("the file is empty")
         # Pillow refuses images that claim to be larger than any camera makes, though a file of a few bytes can.
-        image = Image.open(io.BytesIO(content), formats=FORMATS) if isinstance(content, bytes) else content
+        image = Image.open(_Content(content), formats=FORMATS) if isinstance(content, bytes) else content
         if isinstance(content, bytes) and image.format == "JPEG":
             # Decoding at a half, a quarter or an eighth is quick, and leaves twice the pixels that are needed,
             # whichever way the picture has to be turned.
