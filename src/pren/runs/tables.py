@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pren.errors import PrenError
-from pren.files import write_csv
+from pren.files import from_cell, write_csv
 from pren.problem import UNKNOWN
 from pren.trust import Labels
 
@@ -78,11 +78,11 @@ def read_predictions(path: Path) -> list[PredictedImage]:
             rows = list(csv.DictReader(file, strict=True))
         return [
             PredictedImage(
-                row.get("file") or row["image"],
-                row["class"],
+                from_cell(row.get("file") or row["image"]),
+                from_cell(row["class"]),
                 _number(row["confidence"]),
                 _number(row["familiarity"]),
-                row.get("error") or "",
+                from_cell(row.get("error") or ""),
             )
             for row in rows
         ]
