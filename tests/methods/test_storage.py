@@ -95,7 +95,7 @@ class TestRoundTrip:
         assert np.array_equal(load_model(tmp_path).scores(problem.pool), model.scores(problem.pool))
 
     def test_any_class_name_comes_back(self, make_problem, tmp_path):
-        names = ["[red]", "\x1b[31m", "a\nb", "ä ö", "日本", '"', "\u202e", "\\"]
+        names = ["[red]", "=1+1", "a, b", "ä ö", "日本", '"', "\u202e", "'"]
         model = ESZSL().fit(make_problem())
         table = model.classes_
         model.classes_ = type(table)(tuple(names), table.signatures, table.seen, table.normalised)

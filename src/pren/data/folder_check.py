@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from pren.data.class_tables import ClassRows, Content, needs_encoder
-from pren.data.findings import Finding, Findings, quoted
+from pren.data.findings import Finding, Findings
 from pren.data.folder import IMAGES, OwnData, read_folder
 from pren.data.folder_labels import POOL
+from pren.errors import quoted
 from pren.problem import Setting
 from pren.vision.decoding import without_warnings
 from pren.vision.images import THREADS, ImageFiles
