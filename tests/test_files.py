@@ -18,8 +18,8 @@ from pren.errors import PrenError
 from pren.files import (
     WRITING,
     check_links,
+    copy,
     from_cell,
-    link,
     new_folder,
     no_formula,
     write_bytes,
@@ -158,28 +158,24 @@ class TestNewFolder:
         assert not (tmp_path / "a").exists()
 
 
-class TestLink:
+class TestCopy:
     def test_it_replaces_what_was_there(self, tmp_path):
         (tmp_path / "source").write_text("new")
         (tmp_path / "a").write_text("old")
-        link(tmp_path / "source", tmp_path / "a")
+        copy(tmp_path / "source", tmp_path / "a")
         assert (tmp_path / "a").read_text() == "new"
         assert names(tmp_path) == ["a", "source"]
 
-    def test_it_is_a_copy_where_there_are_no_links(self, tmp_path, monkeypatch):
-        def refuse(*_, **__):
-            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
-        monkeypatch.setattr(os, "link", refuse)
+    def test_damage_to_one_leaves_the_other(self, tmp_path):
         (tmp_path / "source").write_text("new")
-        link(tmp_path / "source", tmp_path / "a")
+        copy(tmp_path / "source", tmp_path / "a")
         (tmp_path / "source").write_text("newer")
         assert (tmp_path / "a").read_text() == "new"
 
     def test_no_source(self, tmp_path):
         (tmp_path / "a").write_text("old")
         with pytest.raises(PrenError, match="Cannot write"):
-            link(tmp_path / "nowhere", tmp_path / "a")
+            copy(tmp_path / "nowhere", tmp_path / "a")
         assert (tmp_path / "a").read_text() == "old"
 
 

@@ -127,13 +127,10 @@ def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: dict[str, st
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def link(source: Path, path: Path) -> None:
-    """Make `path` the same file as `source` (a copy where the file system has no links), replacing what was there."""
+def copy(source: Path, path: Path) -> None:
+    """Make `path` a copy of `source`, replacing what was there; no link, so that damage to one leaves the other."""
     with replacing(path) as temporary:
-        try:
-            os.link(source, temporary)
-        except OSError:
-            shutil.copyfile(source, temporary)
+        shutil.copyfile(source, temporary)
 
 
 def remove(path: Path) -> None:
