@@ -59,8 +59,17 @@ def new_folder(path: Path) -> Iterator[Path]:
             raise
 
 
+def check_is_text(path: str | Path) -> None:
+    """Refuse a path whose bytes are no text: safetensors takes none."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise PrenError(f"{path} is not valid text (UTF-8): choose another name.") from error
+
+
 def make_folder(path: Path) -> None:
     """Make a folder that may be there already, and those above it."""
+    check_is_text(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

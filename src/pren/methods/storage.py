@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from pren.errors import PrenError
-from pren.files import check_file, write_tensors
+from pren.files import check_file, check_is_text, write_tensors
 from pren.methods.base import Method
 from pren.methods.params import validate
 from pren.methods.registry import METHODS
@@ -84,6 +84,7 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         PrenError: If it is not a model file.
     """
     check_file(path)
+    check_is_text(path)
     try:
         with safe_open(path, framework="pt") as file:
             facts = json.loads((file.metadata() or {})[HEADER])
@@ -103,6 +104,7 @@ def read_facts(folder: Path) -> dict[str, Any]:
     """
     path = folder / MODEL_FILE
     check_file(path)
+    check_is_text(path)
     try:
         with safe_open(path, framework="pt") as file:
             facts = _Facts.model_validate_json((file.metadata() or {})[HEADER])
