@@ -28,3 +28,10 @@ def suggest(word: str, known: Iterable[str]) -> str:
 def quoted(text: str) -> str:
     """Text from a user's file in quotation marks: on one line, not too long, nothing in it that drives a terminal."""
     return repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…")
+
+
+def reason(error: Exception) -> str:
+    """What an exception says, for a sentence of ours: of a key that is missing, Python shows the bare key."""
+    if isinstance(error, KeyError):
+        return f"it lacks {quoted(str(error.args[0]) if error.args else '')}"
+    return str(error) or type(error).__name__

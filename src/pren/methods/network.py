@@ -20,7 +20,7 @@ from pren.engine.chunks import CHUNK_IMAGES, apply
 from pren.engine.division import AdamState
 from pren.engine.processes import share, share_weights, single_process
 from pren.engine.trainer import Trainer
-from pren.errors import PrenError
+from pren.errors import PrenError, reason
 from pren.inputs import ArrayInputs, Inputs
 from pren.methods.base import Method
 from pren.methods.params import param
@@ -127,7 +127,7 @@ class NetworkMethod(Method):
                 raise ValueError(f"there is no round {last.number}")
             return last, read_adam(state, self._adam(self.network_))
         except (KeyError, ValueError, OverflowError, RuntimeError) as error:
-            raise PrenError(f"The state of training is damaged or belongs to another model: {error}") from error
+            raise PrenError(f"The state of training is damaged or belongs to another model: {reason(error)}") from error
 
     @abstractmethod
     def _last_round(self) -> int:

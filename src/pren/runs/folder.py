@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pren.errors import PrenError
+from pren.errors import PrenError, reason
 from pren.evaluation import Metrics
 from pren.files import WRITING, check_links, copy, make_folder, read_bytes, remove, write_bytes, write_csv, write_json
 from pren.methods.base import Method
@@ -170,7 +170,7 @@ class RunFolder:
             json.dumps(content, allow_nan=False)  # which Python reads, but nobody else does
             Metrics.model_validate({name: content[name] for name in Metrics.model_fields if name in content})
         except (ValueError, LookupError, TypeError, RecursionError) as error:
-            raise PrenError(f"{path} is damaged ('pren evaluate' shows the figures anew): {error}") from error
+            raise PrenError(f"{path} is damaged ('pren evaluate' shows the figures anew): {reason(error)}") from error
         return content
 
     def history(self) -> list[dict[str, Any]]:

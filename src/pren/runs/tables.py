@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pren.errors import PrenError
+from pren.errors import PrenError, reason
 from pren.files import from_cell, write_csv
 from pren.problem import UNKNOWN
 from pren.trust import Labels
@@ -87,7 +87,7 @@ def read_predictions(path: Path) -> list[PredictedImage]:
             for row in rows
         ]
     except (OSError, ValueError, LookupError, TypeError, csv.Error) as error:
-        raise PrenError(f"{path} cannot be read as what pren wrote: {error}") from error
+        raise PrenError(f"{path} cannot be read as what pren wrote: {reason(error)}") from error
 
 
 def _number(cell: str) -> float | None:
