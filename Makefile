@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint bench crash fuzz clean
+.PHONY: help demo check test lint audit bench crash fuzz clean
 .NOTPARALLEL:
 
 help:  ## print this list
@@ -29,10 +29,14 @@ check: lint  ## lint and the quick tests (no processes, no backbones): for while
 test: $(VENV)/.installed-dev  ## run all tests on $JOBS processes (2 unless told)
 	$(PYTEST) $(ARGS)
 
-lint: $(VENV)/.installed-dev  ## ruff (rules and format) and mypy
+lint: $(VENV)/.installed-dev  ## ruff (rules and format), mypy and bandit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src
+
+audit: $(VENV)/.installed-dev  ## compare the tested versions with known vulnerabilities (needs a connection)
+	$(BIN)/pip-audit --no-deps --disable-pip --requirement constraints.txt $(ARGS)
 
 bench: $(VENV)/.installed-dev  ## run the benchmarks: ratios of timings in one run
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -18,8 +18,10 @@ from pren.errors import PrenError
 from pren.files import (
     WRITING,
     check_links,
-    link,
+    copy,
+    from_cell,
     new_folder,
+    no_formula,
     write_bytes,
     write_csv,
     write_json,
@@ -87,7 +89,25 @@ class TestTables:
         rows = [["0", *cells], ["1", *reversed(cells)]]
         write_csv(path, ["image"] * (len(cells) + 1), rows)
         with path.open(newline="", encoding="utf-8") as file:
-            assert list(csv.reader(file)) == [["image"] * (len(cells) + 1), *rows]
+            header, *written = csv.reader(file)
+        assert header == ["image"] * (len(cells) + 1)
+        assert [[from_cell(cell) for cell in row] for row in written] == rows
+
+    @pytest.mark.parametrize(
+        "name", ["=1+1", "=cmd|'calc'!A0", "@SUM(A1)", "-1+2", "+1", "\t=1", "\r=1", "\n=1", "＝1"]
+    )
+    @pytest.mark.parametrize("before", ["", "'", "''"])
+    def test_no_formula_stands_in_a_table(self, tmp_path, name, before):
+        write_csv(tmp_path / "a.csv", ["class", "score"], [[f"{before}{name}", -1.5]])
+        with (tmp_path / "a.csv").open(newline="", encoding="utf-8") as file:
+            cell, score = list(csv.reader(file))[1]
+        assert cell == f"'{before}{name}"
+        assert from_cell(cell) == f"{before}{name}"
+        assert score == "-1.5"
+
+    @pytest.mark.parametrize("name", ["'", "''", "'a", "a=1", "1-2", " =1", "'a'=1", ""])
+    def test_other_text_stays_as_it_is(self, name):
+        assert no_formula(name) == from_cell(name) == name
 
     @pytest.mark.parametrize(
         "name", ["a\rb", "a\nb", "a\r\nb", "a,b", '"a"', "'a'", " a ", "a\tb", "\x1b[31m", "\u2028"]
@@ -138,28 +158,24 @@ class TestNewFolder:
         assert not (tmp_path / "a").exists()
 
 
-class TestLink:
+class TestCopy:
     def test_it_replaces_what_was_there(self, tmp_path):
         (tmp_path / "source").write_text("new")
         (tmp_path / "a").write_text("old")
-        link(tmp_path / "source", tmp_path / "a")
+        copy(tmp_path / "source", tmp_path / "a")
         assert (tmp_path / "a").read_text() == "new"
         assert names(tmp_path) == ["a", "source"]
 
-    def test_it_is_a_copy_where_there_are_no_links(self, tmp_path, monkeypatch):
-        def refuse(*_, **__):
-            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
-        monkeypatch.setattr(os, "link", refuse)
+    def test_damage_to_one_leaves_the_other(self, tmp_path):
         (tmp_path / "source").write_text("new")
-        link(tmp_path / "source", tmp_path / "a")
+        copy(tmp_path / "source", tmp_path / "a")
         (tmp_path / "source").write_text("newer")
         assert (tmp_path / "a").read_text() == "new"
 
     def test_no_source(self, tmp_path):
         (tmp_path / "a").write_text("old")
         with pytest.raises(PrenError, match="Cannot write"):
-            link(tmp_path / "nowhere", tmp_path / "a")
+            copy(tmp_path / "nowhere", tmp_path / "a")
         assert (tmp_path / "a").read_text() == "old"
 
 

@@ -167,7 +167,9 @@ def test_candidates_of_a_setting():
         ({"class_names": NAMES[:3]}, r"3 class names but 4 rows of signatures"),
         ({"class_names": [*NAMES, "eel"]}, r"5 class names but 4 rows of signatures"),
         ({"class_names": ["cat", "ape", "cat", "bee"]}, r"'cat' stands twice, in rows 0 and 2"),
-        ({"class_names": ["cat", " ", "dog", "bee"]}, r"The class in row 1 has no name"),
+        ({"class_names": ["cat", " ", "dog", "bee"]}, r"Row 1 of the classes: the class has no name"),
+        ({"class_names": ["cat", "a\x1bb", "dog", "bee"]}, r"Row 1 .* 'a\\x1bb' .* holds a control character"),
+        ({"class_names": ["cat", "../x", "dog", "bee"]}, r"Row 1 .* '../x' cannot be the name of a folder"),
         (
             {"signatures": SIGNATURES[:, 0]},
             r"signatures must be a table of numbers \(classes, attributes\).*shape \(4,\)",

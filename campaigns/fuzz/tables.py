@@ -11,7 +11,7 @@ from hypothesis.strategies import SearchStrategy
 
 from campaigns.fuzz.command import SUCCESS
 from campaigns.fuzz.templates import Workshop
-from pren.files import write_csv
+from pren.files import from_cell, write_csv
 
 Rows = list[list[str]]
 # Surrogates cannot be written to any file, and no class name holds one; NUL is fit for csv.reader from Python 3.11 on.
@@ -29,5 +29,7 @@ def check(workshop: Workshop, case: Rows) -> str:
     with mock.patch.object(os, "fsync", return_value=None):
         write_csv(path, case[0], case[1:])
     with path.open(newline="", encoding="utf-8") as file:
-        assert list(csv.reader(file)) == case
+        rows = list(csv.reader(file))
+    assert [rows[0], *([from_cell(cell) for cell in row] for row in rows[1:])] == case
+    assert not any(cell[:1] and cell[0] in "=+-@\t\r\n" for row in rows[1:] for cell in row)
     return SUCCESS

@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+LONGEST_SHOWN = 60
+
 
 class PrenError(Exception):
     """Something a user can cause and can mend.
@@ -21,3 +23,15 @@ def suggest(word: str, known: Iterable[str]) -> str:
     options = sorted(known)
     near = difflib.get_close_matches(word, options, n=3, cutoff=0.5)
     return f"Did you mean {' or '.join(near)}?" if near else f"Known are {', '.join(options)}."
+
+
+def quoted(text: str) -> str:
+    """Text from a user's file in quotation marks: on one line, not too long, nothing in it that drives a terminal."""
+    return repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…")
+
+
+def reason(error: Exception) -> str:
+    """What an exception says, for a sentence of ours: of a key that is missing, Python shows the bare key."""
+    if isinstance(error, KeyError):
+        return f"it lacks {quoted(str(error.args[0]) if error.args else '')}"
+    return str(error) or type(error).__name__

@@ -21,6 +21,7 @@ from pren.errors import PrenError
 
 WRITING = ".writing-"  # how the names of unfinished files and folders begin
 BLOCK = 1 << 20
+FORMULA = re.compile("'*[=+@＝＋－＠\\-\\t\\r\\n]")  # how what spreadsheets compute begins, apostrophes apart
 
 
 @contextmanager
@@ -58,8 +59,17 @@ def new_folder(path: Path) -> Iterator[Path]:
             raise
 
 
+def check_is_text(path: str | Path) -> None:
+    """Refuse a path whose bytes are no text: safetensors takes none."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise PrenError(f"{path} is not valid text (UTF-8): choose another name.") from error
+
+
 def make_folder(path: Path) -> None:
     """Make a folder that may be there already, and those above it."""
+    check_is_text(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -78,12 +88,25 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table; text stands in quotes, so that a name may hold anything."""
+    """Write a table; text stands in quotes, so that a name may hold anything, and as `no_formula` has it."""
     text = io.StringIO()
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows(rows)
+    writer.writerows([no_formula(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
     write_bytes(path, text.getvalue().encode())
+
+
+def no_formula(text: str) -> str:
+    """Text for a table that no spreadsheet computes: what begins like a formula gets an apostrophe in front.
+
+    What begins like that behind apostrophes gets one more, so that there is a way back: `from_cell`.
+    """
+    return f"'{text}" if FORMULA.match(text) else text
+
+
+def from_cell(cell: str) -> str:
+    """The text that `no_formula` made a cell of; any other text as it is."""
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: dict[str, str] | None = None) -> None:
@@ -113,13 +136,10 @@ def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: dict[str, st
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def link(source: Path, path: Path) -> None:
-    """Make `path` the same file as `source` (a copy where the file system has no links), replacing what was there."""
+def copy(source: Path, path: Path) -> None:
+    """Make `path` a copy of `source`, replacing what was there; no link, so that damage to one leaves the other."""
     with replacing(path) as temporary:
-        try:
-            os.link(source, temporary)
-        except OSError:
-            shutil.copyfile(source, temporary)
+        shutil.copyfile(source, temporary)
 
 
 def remove(path: Path) -> None:

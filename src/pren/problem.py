@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -16,7 +17,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.errors import PrenError
+from pren.errors import PrenError, quoted
 from pren.inputs import Array, Inputs, as_inputs, to_numpy
 
 log = logging.getLogger(__name__)
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 Setting = Literal["zsl", "gzsl"]
 Among = Literal["unseen", "seen", "all"]
 T = TypeVar("T")
+LONGEST_NAME = 255  # bytes of a class's name, as for the names of folders
 UNKNOWN = -1  # the label of a pool image whose class nobody knows
 
 
@@ -300,13 +302,22 @@ def _signature_table(signatures: Array) -> NDArray[np.float64]:
     return table.astype(np.float64)
 
 
+def name_fault(name: str) -> str | None:
+    """What is wrong with the name of a class, None if nothing is: it must be able to be a folder's name."""
+    if not name.strip():
+        return "the class has no name."
+    if name != name.strip() or any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in name):
+        return f"class {quoted(name)} begins or ends with a blank, or holds a control character: take it away."
+    if "/" in name or "\\" in name or name in (".", "..") or len(name.encode()) > LONGEST_NAME:
+        return f"class {quoted(name)} cannot be the name of a folder: no / or \\, at most {LONGEST_NAME} bytes."
+    return None
+
+
 def _check_names(names: Sequence[str]) -> None:
     first: dict[str, int] = {}
     for row, name in enumerate(names):
-        if not name.strip():
-            raise PrenError(f"The class in row {row} has no name.")
-        if any("\ud800" <= character <= "\udfff" for character in name):
-            raise PrenError(f"The name of the class in row {row}, {name!r}, is not valid text.")
+        if (fault := name_fault(name)) is not None:
+            raise PrenError(f"Row {row} of the classes: {fault}")
         if name in first:
             raise PrenError(f"Class name {name!r} stands twice, in rows {first[name]} and {row}: names must differ.")
         first[name] = row

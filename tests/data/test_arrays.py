@@ -5,6 +5,7 @@ import pickle
 import warnings
 import zipfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -312,3 +313,15 @@ class TestReadInputs:
         (tmp_path / "x.csv").write_text("1,2")
         with pytest.raises(PrenError, match=r"x\.csv is neither"):
             read_inputs(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("read", [load_arrays, read_inputs])
+def test_a_file_that_inflates_to_gigabytes_is_not_read(tmp_path, monkeypatch, read):
+    facts, path = {"descr": "<f8", "fortran_order": False, "shape": (40 << 17, 8)}, tmp_path / "bomb.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bomb, bomb.open("features.npy", "w") as part:
+        np.lib.format.write_array_header_1_0(part, facts)
+        for _ in range(320):
+            part.write(bytes(1 << 20))
+    monkeypatch.setattr("pren.data.arrays._read", Mock(side_effect=AssertionError("it was read")))
+    with pytest.raises(PrenError, match=r"bomb\.npz is compressed too far .*0\.3 MB would become 0\.3 GB"):
+        read(path)

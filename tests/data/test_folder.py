@@ -269,6 +269,14 @@ class TestSignatures:
             file.truncate((1 << 26) + 1)
         assert "it is larger than" in the_one(folder)[3]
 
+    def test_very_many_attributes_are_a_warning(self, folder):
+        wide = "class," + ",".join(map(str, range(10_001)))
+        names = ("horse", "tiger", "zebra", "seal")
+        rows = [f"{name}{',0' * place},1{',0' * (10_000 - place)}" for place, name in enumerate(names)]
+        (folder / "signatures.csv").write_text("\n".join([wide, *rows]))
+        assert the_one(folder)[0] == "warning"
+        assert "it has 10001 attributes: methods that pair them" in the_one(folder)[3]
+
     def test_classes_that_nothing_tells_apart(self, folder):
         (folder / "signatures.csv").write_text(f"{SIGNATURES}pony,-0,1.0,0\n")
         severity, file, line, message = the_one(folder)
@@ -441,16 +449,18 @@ class TestImages:
         (folder / part / "dead.png").symlink_to("nowhere")
         (folder / part / "circle.png").symlink_to("circle.png")
         os.mkfifo(folder / part / "pipe.png")
+        (folder / part / "zero.png").symlink_to("/dev/zero")
         (folder / part / "outer").symlink_to(folder.parent / "secrets")
         said = {file.removeprefix(f"{part}/"): (severity, message) for severity, file, _, message in found(folder)}
         assert {name: severity for name, (severity, _) in said.items()} == dict.fromkeys(
-            ("out.png", "dead.png", "circle.png", "pipe.png", "outer"), "error"
+            ("out.png", "dead.png", "circle.png", "pipe.png", "zero.png", "outer"), "error"
         )
         assert "leads out of" in said["out.png"][1]
         assert "leads out of" in said["outer"][1]
         assert said["dead.png"][1] == "it is a dead link, not an image: take it out of the folder."
         assert "a pipe or a device" in said["pipe.png"][1]
-        with pytest.raises(PrenError, match="5 problems"):
+        assert "a pipe or a device" in said["zero.png"][1]
+        with pytest.raises(PrenError, match="6 problems"):
             load_folder(folder)
 
     def test_links_to_folders_are_not_followed(self, folder):

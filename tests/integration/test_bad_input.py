@@ -1,6 +1,7 @@
 """Whatever is wrong with the data or the folder: one message, exit code 2, and nothing lost."""
 
 import io
+import os
 import zipfile
 from pathlib import Path
 
@@ -272,3 +273,19 @@ def test_too_little_memory_is_explained(bad, data, monkeypatch, error):
 
     monkeypatch.setattr(ESZSL, "_fit", fail)
     assert "not enough memory" in bad("fit", data(), "--method", "eszsl", "--out", "run")
+
+
+NO_TEXT = os.fsdecode(b"run\xff")
+
+
+def test_a_folder_whose_name_is_no_text_is_refused_before_anything_is_done(bad, good, data, monkeypatch):
+    name = data()
+    with monkeypatch.context() as patch:
+        patch.setattr("pren.runs.train.open_problem", None)
+        assert "not valid text (UTF-8): choose another name" in bad("fit", name, "--method", "eszsl", "--out", NO_TEXT)
+    assert "not valid text" in bad("compare", name, "--methods", "eszsl", "--out", NO_TEXT)
+    assert not Path(NO_TEXT).exists()
+    good("fit", name, "--method", "eszsl", "--out", "run")
+    Path("run").rename(NO_TEXT)
+    for verb in ("show", "evaluate"):
+        assert "not valid text" in bad(verb, NO_TEXT)

@@ -72,6 +72,30 @@ class TestPhotographs:
         Path("todo.csv").replace(mydata / "labels.csv")
         good("suggest", "again")  # nothing new is said yet: it is the same problem
 
+    def test_names_like_formulas(self, good, mydata):
+        """They are no formulas in what is written, and are known again in what is read."""
+        for number, place in enumerate((0, 2, 4)):
+            (mydata / "unlabelled" / f"{place}.png").rename(mydata / "unlabelled" / f"=cmd|'calc'!A{number}.png")
+        (mydata / "answers.csv").unlink()
+        signatures = (mydata / "signatures.csv").read_text().replace("yellow", "-1+2").replace("violet", "@SUM(A1)")
+        (mydata / "signatures.csv").write_text(signatures)
+        said = fit(good, "run").out
+        (_, *rows), formulas = table("run/predictions.csv"), ("=", "-", "@")
+        assert not any(cell.startswith(formulas) for row in rows for cell in (row[0], row[1]))
+        assert {row[1] for row in rows} <= {"'-1+2", "'@SUM(A1)"}
+        assert "-1+2 (" in said
+        assert "'-1+2" not in said
+        good("predict", "run", mydata / "unlabelled", "--out", "labels.csv", "--top", "2")
+        assert not any(
+            cell.startswith(formulas) for row in table("labels.csv")[1:] for cell in (row[0], row[1], row[3])
+        )
+        good("suggest", "run", "--out", "todo.csv")
+        files = [file for file, _ in table("todo.csv")[1:]]
+        assert {file for file in files if "cmd" in file} == {f"'=cmd|'calc'!A{number}.png" for number in range(3)}
+        lines = Path("todo.csv").read_text().splitlines()
+        (mydata / "labels.csv").write_text("\n".join([lines[0], *(line.replace('""', "'-1+2") for line in lines[1:])]))
+        assert "6 labels given" in good("data", "check", mydata).out
+
     def test_nothing_is_left_to_label(self, suggest, good, mydata):
         answers = (mydata / "answers.csv").read_text()
         (mydata / "labels.csv").write_text(answers)

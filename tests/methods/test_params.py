@@ -61,6 +61,7 @@ class TestValidate:
             (PrEN, {"initial_batches": -1}, r"initial_batches=-1"),
             (PrEN, {"batches": -1}, r"batches=-1"),
             (PrEN, {"batch_size": 0}, r"batch_size=0"),
+            (PrEN, {"batch_size": 999999999}, r"batch_size=999999999"),
             (PrEN, {"lr": 0}, r"lr=0.*greater than 0"),
             (PrEN, {"lr": -1e-3}, r"lr=-0\.001.*greater than 0"),
             (PrEN, {"backbone_lr": 0.0}, r"backbone_lr=0\.0.*greater than 0"),

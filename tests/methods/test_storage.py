@@ -5,6 +5,7 @@ import os
 import pickle  # to write what must never be read
 import subprocess
 import zipfile
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -95,7 +96,7 @@ class TestRoundTrip:
         assert np.array_equal(load_model(tmp_path).scores(problem.pool), model.scores(problem.pool))
 
     def test_any_class_name_comes_back(self, make_problem, tmp_path):
-        names = ["[red]", "\x1b[31m", "a\nb", "ä ö", "日本", '"', "\u202e", "\\"]
+        names = ["[red]", "=1+1", "a, b", "ä ö", "日本", '"', "\u202e", "'"]
         model = ESZSL().fit(make_problem())
         table = model.classes_
         model.classes_ = type(table)(tuple(names), table.signatures, table.seen, table.normalised)
@@ -260,6 +261,17 @@ class TestDamage:
         if header["method"] == "pren":
             write(saved, tensors, {**header, "learned": {"backbone": backbone}})
             self.refuse(saved, match=".")
+
+    def test_facts_without_a_backbone_are_no_bare_key(self, saved):
+        tensors, header = read(saved)
+        if header["method"] == "pren":
+            write(saved, tensors, {**header, "learned": {}})
+            self.refuse(saved, match="it lacks 'backbone'")
+
+    def test_too_little_memory_is_not_called_damage(self, saved, monkeypatch):
+        monkeypatch.setattr(type(load_model(saved)), "_restore", Mock(side_effect=MemoryError))
+        with pytest.raises(PrenError, match="needs more memory than there is"):
+            load_model(saved)
 
     def test_hidden_layers_that_no_memory_holds(self, saved):
         tensors, header = read(saved)

@@ -81,15 +81,32 @@ def forge_training(run, name, change):
     [
         ("round.images", torch.Tensor.bfloat16),
         ("round.labels", torch.Tensor.bfloat16),
-        ("round.number", torch.neg),
-        ("round.number", lambda number: number + 100),
-        ("round.number", lambda number: number.repeat(2)),
     ],
 )
 def test_a_state_of_training_that_cannot_be(stopped, name, change):
     config, run = stopped
     forge_training(run, name, change)
     with pytest.raises(PrenError, match="state of training is damaged"):
+        train(config, run, resume=True)
+
+
+@pytest.mark.parametrize(
+    "change", [torch.neg, lambda number: number + 2, lambda number: number * 0, lambda number: number.repeat(2)]
+)
+def test_a_state_of_training_of_another_round(stopped, change):
+    """Such as that of the last one: the run would pass as finished, with a history that ends before."""
+    config, run = stopped
+    forge_training(run, "round.number", change)
+    with pytest.raises(PrenError, match=r"cannot be resumed from: training.safetensors is .* another round than 1"):
+        train(config, run, resume=True)
+
+
+def test_an_empty_state_of_training(stopped):
+    """With none at all, training would begin anew and add to the history that is there."""
+    config, run = stopped
+    save_file({}, run / "checkpoint" / "round-0001" / TRAINING_FILE)
+    seal(run)
+    with pytest.raises(PrenError, match=r"cannot be resumed from: training\.safetensors is empty"):
         train(config, run, resume=True)
 
 

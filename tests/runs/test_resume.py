@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 
@@ -144,6 +145,29 @@ class TestFinished:
         for name in ("predictions.csv", "metrics.json"):
             (tmp_path / "run" / name).unlink()
         with pytest.raises(PrenError, match=r"predictions\.csv is missing.*or remove manifest\.json"):
+            train(config, tmp_path / "run", resume=True)
+        (tmp_path / "run" / "manifest.json").unlink()
+        train(config, tmp_path / "run", resume=True)
+        assert outcome(tmp_path / "run") == expected
+
+    @pytest.mark.parametrize(
+        ("method", "name"),
+        [
+            ("pren", "model.safetensors"),
+            ("pren", "history.csv"),
+            ("eszsl", "model.safetensors"),
+            ("eszsl", "predictions.csv"),
+            ("eszsl", "trust.safetensors"),
+        ],
+    )
+    def test_damage_in_place_can_be_mended_as_the_message_says(self, method, name, data, configure, outcome, tmp_path):
+        config = configure(data(), method).model_copy(update={"rehearsals": 2 if method == "eszsl" else 0})
+        train(config, tmp_path / "run")
+        expected = outcome(tmp_path / "run")
+        with (tmp_path / "run" / name).open("r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            file.write(b"\x55")
+        with pytest.raises(PrenError, match=rf"{re.escape(name)} is damaged.*or remove manifest\.json"):
             train(config, tmp_path / "run", resume=True)
         (tmp_path / "run" / "manifest.json").unlink()
         train(config, tmp_path / "run", resume=True)

@@ -3,17 +3,22 @@
 import io
 import os
 import struct
+import threading
 import zlib
+from contextlib import suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, ImageOps
+from PIL import ExifTags, Image, ImageOps
 
 from pren.errors import PrenError
+from pren.vision import decoding, images
 from pren.vision.decoding import FORMATS, decode, read_image_file, without_warnings
+from pren.vision.photographs import unreadable_files
 from pren.vision.preprocessing import Preprocessing, plain
 from pren.vision.torchvision_operators import import_timm
 
@@ -129,6 +134,22 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     monkeypatch.setattr("pren.vision.decoding.MOST_BYTES", 4)
     with pytest.raises(PrenError, match="it has 5 bytes"):
         read_image_file(tmp_path / "large.png")
+
+
+def test_a_file_of_a_gigabyte_is_not_read(tmp_path, monkeypatch):
+    with (tmp_path / "x.jpg").open("wb") as file:
+        file.write(b"\xff\xd8\xff\xe0\0\4ab")
+        file.truncate(1 << 30)
+    monkeypatch.setattr(Path, "open", Mock(side_effect=AssertionError("it was read")))
+    with pytest.raises(PrenError, match="it has 1073741824 bytes"):
+        read_image_file(tmp_path / "x.jpg")
+
+
+def test_rubbish_is_not_read_byte_by_byte_to_its_end(monkeypatch):
+    monkeypatch.setattr(decoding, "MOST_READS", 1000)
+    for beginning in (b"\xff\xd8\xff\xe0\0\4ab", b"GIF89a\1\0\1\0\0\0\0"):
+        with pytest.raises(PrenError, match="rubbish"):
+            read(beginning + bytes(10_000))
 
 
 @pytest.mark.timeout(20)
@@ -315,3 +336,70 @@ def test_large_jpegs_are_decoded_small_without_harm(geometry, orientation, monke
     monkeypatch.setattr("PIL.JpegImagePlugin.JpegImageFile.draft", lambda self, mode, size: asked.append(size))
     assert np.abs(ours.astype(int) - read(content, wanted)).mean() < 2.5
     assert asked == [(256, 256)]  # twice the longer side: the picture may have to be turned
+
+
+# --- memory
+
+
+def modes():
+    """Pictures of every kind that is brought to another mode."""
+    rng, picture = np.random.default_rng(0), Image.fromarray(smooth(40, 50))
+    alpha = Image.fromarray(rng.integers(0, 256, (40, 50), dtype=np.uint8))
+    palette, see_through, sixteen = picture.quantize(16), picture.copy(), rng.integers(0, 1 << 16, (40, 50))
+    see_through.putalpha(alpha)
+    yield from ((mode, encode(picture.convert(mode))) for mode in ("RGB", "L", "1"))
+    yield "RGBA", encode(see_through)
+    yield "LA", encode(see_through.convert("LA"))
+    yield "P", encode(palette)
+    yield "P, one colour transparent", encode(palette, transparency=3)
+    yield "RGB, one colour transparent", encode(picture, transparency=tuple(smooth(40, 50)[3, 4].tolist()))
+    yield "I;16", encode(Image.fromarray(sixteen.astype(np.uint16)))
+    yield "CMYK", encode(picture.convert("CMYK"), "TIFF")
+    yield "turned", encode(see_through, exif=exif(6))
+
+
+def exif(orientation):
+    content = Image.Exif()
+    content[ExifTags.Base.Orientation] = orientation
+    return content
+
+
+@pytest.mark.parametrize("wanted", [COLOUR, GREY], ids=["colour", "grey"])
+@pytest.mark.parametrize("content", [pytest.param(content, id=name) for name, content in modes()])
+def test_bands_of_a_large_picture_are_as_the_whole(monkeypatch, content, wanted):
+    whole = read(content, wanted)
+    monkeypatch.setattr(decoding, "BAND", 7 * 50)
+    np.testing.assert_array_equal(read(content, wanted), whole)
+
+
+@pytest.mark.parametrize(("limit", "together"), [("LARGE_PICTURE", 1), ("LARGE_FILE", 1), (None, 2)])
+def test_large_pictures_take_turns(monkeypatch, tmp_path, limit, together):
+    """Without a limit, both are there at once: else the other two would show nothing."""
+    for number in range(2):
+        (tmp_path / f"{number}.png").write_bytes(encode(Image.fromarray(smooth())))
+    for module in (decoding, images):
+        if limit is not None and hasattr(module, limit):
+            monkeypatch.setattr(module, limit, 10)
+    there, most = [], []
+    meeting = threading.Barrier(2)
+
+    def upright(image):
+        there.append(image)
+        most.append(len(there))
+        with suppress(threading.BrokenBarrierError):
+            meeting.wait(0.2)
+        there.pop()
+        return image
+
+    monkeypatch.setattr(decoding, "_upright", upright)
+    monkeypatch.setattr(images, "THREADS", 2)
+    images.ImageFolder(tmp_path).decoded(range(2))
+    assert max(most) == together
+
+
+@pytest.mark.parametrize("broken", ["_flat", "_upright"])
+def test_a_lack_of_memory_is_no_damage(monkeypatch, tmp_path, broken):
+    (tmp_path / "healthy.png").write_bytes(encode(Image.fromarray(smooth())))
+    monkeypatch.setattr(decoding, broken, Mock(side_effect=MemoryError))
+    with pytest.raises(MemoryError, match=r"healthy\.png"):
+        unreadable_files(images.ImageFolder(tmp_path))

@@ -10,9 +10,11 @@ import typer
 
 from pren.cli import compare, data, demo, evaluate, extract, fit, forecast, listing, predict, show, suggest, tune
 from pren.cli.launch import leave, speaks_for_its_machine
-from pren.cli.output import complain
+from pren.cli.output import complain, visible
 from pren.errors import PrenError, SharedError
 from pren.version import __version__
+
+UsageError = typer.BadParameter.__mro__[1]  # which typer has no name for
 
 app = typer.Typer(
     name="pren",
@@ -52,8 +54,13 @@ def main() -> None:
 
 def _exit_code() -> int:
     try:
-        app()
-    except SystemExit as end:  # also of a command that has succeeded
+        return app(standalone_mode=False) or 0
+    except UsageError as error:
+        if error.ctx is None or error.message != error.ctx.get_help():
+            error.message = visible(error.message)
+        error.show()
+        return error.exit_code
+    except SystemExit as end:
         if isinstance(end.code, str):
             complain(end.code)
             return 1
@@ -68,14 +75,18 @@ def _exit_code() -> int:
         complain(f"{error.filename}: {error.strerror}.")
         return 2
     except (MemoryError, RuntimeError) as error:  # torch has no exception of its own for the CPU
-        said = " ".join(str(error).split())
+        said = str(error)
         if isinstance(error, RuntimeError) and "can't allocate memory" not in said and "out of memory" not in said:
             raise
-        complain(f"There is not enough memory ({said}): take fewer heads, or smaller layers.")
+        # Of another process's error, the last line says what it was.
+        last = (said.strip().splitlines() or [""])[-1].removeprefix("MemoryError: ")
+        complain(
+            f"There is not enough memory{last and f' ({last})'}: free some, or make data or model smaller, such as by "
+            "fewer attributes, heads or layers, or a smaller batch_size."
+        )
         return 2
     except KeyboardInterrupt:
         return 130
-    return 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What people see: results on standard output, progress and complaints on standard error.
 
 Class and file names are hostile text: control characters (which could drive the terminal) are shown as escapes, and
-rich never reads them as markup.
+rich never reads them as markup. All that is shown goes through `visible`: what is said here, and what the library logs.
 """
 
 from __future__ import annotations
@@ -29,12 +29,21 @@ def stderr() -> Console:
     return Console(stderr=True, highlight=False, emoji=False)
 
 
+class _VisibleFormatter(logging.Formatter):
+    """Every message as one line that drives no terminal; a traceback below it stays as it is."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        return visible(super().formatMessage(record))
+
+
 def show_log() -> None:
     """Send the library's log to standard error."""
     logger = logging.getLogger("pren")
     logger.setLevel(logging.INFO)
     if not logger.handlers:
-        logger.addHandler(RichHandler(console=stderr(), show_time=False, show_path=False, markup=False))
+        handler = RichHandler(console=stderr(), show_time=False, show_path=False, markup=False)
+        handler.setFormatter(_VisibleFormatter())
+        logger.addHandler(handler)
 
 
 def visible(text: object) -> str:
@@ -67,7 +76,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], numbers_from:
     result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for place, name in enumerate(header):
         # Where a line is too narrow for a name, the rest of it stands below.
-        result.add_column(name, justify="left" if place < numbers_from else "right", overflow="fold")
+        result.add_column(Text(visible(name)), justify="left" if place < numbers_from else "right", overflow="fold")
     for row in rows:
         result.add_row(*(Text(visible(cell)) for cell in row))
     return result

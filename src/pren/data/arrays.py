@@ -21,6 +21,8 @@ from pren.problem import UNKNOWN, Answers, Problem, Setting, label_indices
 REQUIRED = ("features", "labels", "signatures", "pool")
 LABELS = ("given", "answers")
 OPTIONAL = ("class_names", *LABELS)
+MOST_UNASKED = 1 << 28  # bytes that arrays may take, however small the file is
+MOST_INFLATED = 50  # times the size of a larger one's file: features compress to a half, bombs to a thousandth
 
 
 def load_arrays(
@@ -159,7 +161,16 @@ def _open_npz(path: Path) -> Iterator[NpzFile]:
             file = np.load(stack.enter_context(path.open("rb")), allow_pickle=False)
         if not isinstance(file, NpzFile):
             raise PrenError(f"{path} holds one array without a name: write it with numpy.savez.")
+        _check_inflated(path, file)
         yield file
+
+
+def _check_inflated(path: Path, file: NpzFile) -> None:
+    """Refuse a file that would become far larger than it is: Python reads no more of an array than is said here."""
+    inflated, size = sum(part.file_size for part in file.zip.infolist()), path.stat().st_size
+    if inflated > MOST_UNASKED and inflated > MOST_INFLATED * size:
+        what = f"{size / 1e6:.1f} MB would become {inflated / 1e9:.1f} GB"
+        raise PrenError(f"{path} is compressed too far to hold features ({what}): write it with numpy.savez.")
 
 
 def _read(path: Path, file: NpzFile, key: str) -> NDArray[Any]:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 import os
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from pren.data.findings import Findings, quoted
+from pren.data.findings import Findings
 from pren.data.tables import Table, TableRow, normal, read_table
-from pren.errors import PrenError
+from pren.errors import PrenError, quoted
+from pren.problem import name_fault
 from pren.signatures import ENCODERS, Signatures, encode, source_names
 
 SIGNATURES, DESCRIPTIONS = "signatures.csv", "descriptions.csv"
 SOURCES = {"attributes": SIGNATURES, "descriptions": DESCRIPTIONS}  # by the names that --signatures takes
-LONGEST_NAME = 255  # bytes, as for the names of folders
 
 Content = tuple[float, ...] | str  # what a row says of its class
 
@@ -105,7 +104,7 @@ def _classes(
             classes.complete = False
             break
         name = normal(row.cells[0])
-        fault = _name_fault(name)
+        fault = name_fault(name)
         if fault is None and name in classes.known:
             fault = f"class {quoted(name)} stands in line {classes.known[name]} already: every class has one row."
         if fault is not None:
@@ -120,17 +119,6 @@ def _classes(
     if not classes.known and classes.complete:
         findings.add(file, "it has no class: add one row for every class, seen and unseen.")
     return classes
-
-
-def _name_fault(name: str) -> str | None:
-    """What is wrong with the name of a class, None if nothing is: it must be able to be a folder's name."""
-    if not name.strip():
-        return "the class has no name."
-    if name != name.strip() or any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in name):
-        return f"class {quoted(name)} begins or ends with a blank, or holds a control character: take it away."
-    if "/" in name or "\\" in name or name in (".", "..") or len(name.encode()) > LONGEST_NAME:
-        return f"class {quoted(name)} cannot be the name of a folder: no / or \\, at most {LONGEST_NAME} bytes."
-    return None
 
 
 def _is_header(header: TableRow, findings: Findings) -> bool:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
+from pren.errors import quoted
+
 Severity = Literal["error", "warning"]
 
 MOST_PER_FILE = 1000  # of one severity: a table that is something else altogether has millions
 MOST_COMPARED = 200_000  # how many names are looked at in all to offer the nearest: comparing is slow
 LONGEST_COMPARED = 100
-LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,3 @@ class Findings:
         self._to_compare -= len(known)
         near = get_close_matches(word, known, n=1)
         return f" Did you mean {quoted(near[0])}?" if near else ""
-
-
-def quoted(text: str) -> str:
-    """Text from a user's file in quotation marks: on one line, not too long, nothing in it that drives a terminal."""
-    return repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…")

@@ -24,12 +24,12 @@ from typing import NamedTuple
 import numpy as np
 
 from pren.data.class_tables import ClassRows, read_class_rows, wants_words
-from pren.data.findings import Finding, Findings, quoted
+from pren.data.findings import Finding, Findings
 from pren.data.folder_labels import ANSWERS, LABELS, POOL, compare, note_seen, read_labels
 from pren.data.hold_out import held_out
 from pren.data.partition import DATA_SEED
 from pren.data.tables import normal
-from pren.errors import PrenError
+from pren.errors import PrenError, quoted
 from pren.files import is_folder, sha256
 from pren.problem import UNKNOWN, Answers, ClassTable, Problem, Setting
 from pren.seeds import stream

@@ -8,12 +8,15 @@ from functools import partial
 from pathlib import Path
 
 from pren.data.class_tables import ClassRows, Content, needs_encoder
-from pren.data.findings import Finding, Findings, quoted
+from pren.data.findings import Finding, Findings
 from pren.data.folder import IMAGES, OwnData, read_folder
 from pren.data.folder_labels import POOL
+from pren.errors import quoted
 from pren.problem import Setting
 from pren.vision.decoding import without_warnings
 from pren.vision.images import THREADS, ImageFiles
+
+MANY_ATTRIBUTES = 10_000
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,10 @@ def report_folder(path: str | Path, setting: Setting = "zsl", signatures: str | 
         _look_for_twins(content.classes, content.findings)
         if not attributes:
             content.findings.add(content.classes.file, needs_encoder(), severity="warning")
+        if attributes > MANY_ATTRIBUTES:
+            pairs = f"{8 * attributes**2 / 1e9:.0f} GB of memory"
+            message = f"it has {attributes} attributes: methods that pair them (not the default one) need {pairs}."
+            content.findings.add(content.classes.file, message, severity="warning")
     return FolderReport(
         folder=str(path),
         seen=len(seen),

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pren.data.class_tables import ClassRows
-from pren.data.findings import Findings, quoted
+from pren.data.findings import Findings
 from pren.data.tables import normal, read_table
+from pren.errors import quoted
 
 POOL, ANSWERS, LABELS = "unlabelled", "answers.csv", "labels.csv"
 

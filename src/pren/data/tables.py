@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pren.data.findings import Findings
 from pren.errors import PrenError
-from pren.files import read_bytes
+from pren.files import from_cell, read_bytes
 
 MOST_BYTES = 1 << 26
 
@@ -110,4 +110,4 @@ def _rows(text: str, file: str, findings: Findings) -> Iterator[TableRow | None]
             yield None
             continue
         if cells:
-            yield TableRow(line, cells)
+            yield TableRow(line, list(map(from_cell, cells)))

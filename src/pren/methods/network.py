@@ -20,7 +20,7 @@ from pren.engine.chunks import CHUNK_IMAGES, apply
 from pren.engine.division import AdamState
 from pren.engine.processes import share, share_weights, single_process
 from pren.engine.trainer import Trainer
-from pren.errors import PrenError
+from pren.errors import PrenError, reason
 from pren.inputs import ArrayInputs, Inputs
 from pren.methods.base import Method
 from pren.methods.params import param
@@ -28,6 +28,8 @@ from pren.preparation import Matrix
 from pren.problem import Problem
 from pren.refinement import REFINEMENTS
 from pren.scoring import calibrated
+
+ROUND_NUMBER = "round.number"  # in the state of training
 
 
 class NetworkMethod(Method):
@@ -97,7 +99,7 @@ class NetworkMethod(Method):
         pseudo = self._round.pseudo or PseudoLabels.none()
         return {
             **adam_tensors(self._adam_state),
-            "round.number": torch.tensor(self._round.number),
+            ROUND_NUMBER: torch.tensor(self._round.number),
             "round.images": torch.from_numpy(pseudo.images),
             "round.labels": torch.from_numpy(pseudo.labels),
         }
@@ -120,12 +122,12 @@ class NetworkMethod(Method):
             images, labels = state["round.images"], state["round.labels"]
             if images.shape != labels.shape or images.ndim != 1 or {images.dtype, labels.dtype} != {torch.int64}:
                 raise ValueError("not every pseudo-label has an image")
-            last = Round(int(state["round.number"]), 0, {}, PseudoLabels(images.numpy(), labels.numpy()))
+            last = Round(int(state[ROUND_NUMBER]), 0, {}, PseudoLabels(images.numpy(), labels.numpy()))
             if not 0 <= last.number <= self._last_round():
                 raise ValueError(f"there is no round {last.number}")
             return last, read_adam(state, self._adam(self.network_))
         except (KeyError, ValueError, OverflowError, RuntimeError) as error:
-            raise PrenError(f"The state of training is damaged or belongs to another model: {error}") from error
+            raise PrenError(f"The state of training is damaged or belongs to another model: {reason(error)}") from error
 
     @abstractmethod
     def _last_round(self) -> int:

@@ -72,7 +72,7 @@ class PrEN(EndToEnd):
     rounds: int = param(20, "MaxIter.", ge=0)
     initial_batches: int = param(100, "Batches on the seen classes before the first round.", ge=0)
     batches: int = param(100, "Batches in every round.", ge=0)
-    batch_size: int = param(64, "Images in a batch.", ge=1)
+    batch_size: int = param(64, "Images in a batch.", ge=1, le=10**5)
     lr: float = param(1e-3, "Adam's learning rate.", gt=0, search=Real(1e-4, 1e-2, log=True))
     hidden: tuple[Positive, ...] = param((512, 512), "Widths of a head's hidden layers.")
     rho: float = param(

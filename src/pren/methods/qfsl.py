@@ -55,7 +55,7 @@ class QFSL(EpochMethod, EndToEnd):
     scale: float = param(5.0, "s.", gt=0, search=Real(1.0, 100.0, log=True))
     bias_weight: float = param(0.1, "λ.", ge=0, search=Real(1e-2, 2.0, log=True))
     unseen_share: float | None = param(None, "π; None for the share of unseen classes in the table.", ge=0, le=1)
-    batch_size: int = param(64, "Images in a batch, half of them from the pool.", ge=2)
+    batch_size: int = param(64, "Images in a batch, half of them from the pool.", ge=2, le=10**5)
     lr: float = param(1e-3, "Adam's learning rate.", gt=0, search=Real(1e-4, 1e-2, log=True))
     weight_decay: float = param(5e-4, "η, on all weights.", ge=0, search=Real(1e-6, 1e-2, log=True))
 

@@ -40,7 +40,7 @@ class RankingMethod(LinearMethod):
     margin: float = param(1.0, "Δ, by how much the right class should lead.", gt=0, search=Real(0.1, 10.0, log=True))
     lr: float = param(1.0, "Learning rate; the momentum is 0.9.", gt=0, search=Real(1e-3, 10.0, log=True))
     epochs: int = param(10, "Passes over the labelled images.", ge=0, le=10**6, search=Whole(3, 50, log=True))
-    batch_size: int = param(64, "Images in a batch, whose losses are averaged.", ge=1, le=10**6)
+    batch_size: int = param(64, "Images in a batch, whose losses are averaged.", ge=1, le=10**5)
     features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
     seed: int = param(0, "For initial weights and batches.", ge=0, le=2**63 - 1)
 

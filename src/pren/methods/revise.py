@@ -57,7 +57,7 @@ class ReViSE(EpochMethod):
     self_weight: float = param(0.1, "What γ(t) grows to.", ge=0, search=Real(1e-2, 1.0, log=True))
     dropout: float = param(0.3, "Share of the features that are left out in training.", ge=0, lt=1)
     epochs: int = param(10, "Passes over the labelled images.", ge=0, search=Whole(3, 30, log=True))
-    batch_size: int = param(128, "Images in a batch, half of them from the pool.", ge=2)
+    batch_size: int = param(128, "Images in a batch, half of them from the pool.", ge=2, le=10**5)
     lr: float = param(1e-3, "Adam's learning rate.", gt=0, search=Real(1e-4, 3e-3, log=True))
 
     network_: TwoAutoencoders

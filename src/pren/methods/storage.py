@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from pren.errors import PrenError
-from pren.files import check_file, write_tensors
+from pren.errors import PrenError, reason
+from pren.files import check_file, check_is_text, write_tensors
 from pren.methods.base import Method
 from pren.methods.params import validate
 from pren.methods.registry import METHODS
@@ -84,6 +84,7 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         PrenError: If it is not a model file.
     """
     check_file(path)
+    check_is_text(path)
     try:
         with safe_open(path, framework="pt") as file:
             facts = json.loads((file.metadata() or {})[HEADER])
@@ -91,7 +92,7 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         if not isinstance(facts, dict):
             raise TypeError("its header holds no facts")
     except (OSError, SafetensorError, ValueError, LookupError, TypeError, RecursionError) as error:
-        raise PrenError(f"{path} is damaged or was not written by pren: {error}") from error
+        raise PrenError(f"{path} is damaged or was not written by pren: {reason(error)}") from error
     return tensors, facts
 
 
@@ -103,12 +104,13 @@ def read_facts(folder: Path) -> dict[str, Any]:
     """
     path = folder / MODEL_FILE
     check_file(path)
+    check_is_text(path)
     try:
         with safe_open(path, framework="pt") as file:
             facts = _Facts.model_validate_json((file.metadata() or {})[HEADER])
         return facts.model_dump()
     except (OSError, SafetensorError, ValueError, LookupError) as error:
-        raise PrenError(f"{path} is damaged or was not written by pren: {error}") from error
+        raise PrenError(f"{path} is damaged or was not written by pren: {reason(error)}") from error
 
 
 def read_verified(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -157,8 +159,10 @@ def load_model(folder: str | Path) -> Method:
         method._restore_refinement(learned)
         if unknown := learned.keys() - method._state()[0].keys():
             raise ValueError(f"it holds tensors that have no place in it: {', '.join(sorted(unknown))}")
-    except (PrenError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
-        raise PrenError(f"{path} is damaged or was not written by this version of pren: {error}") from error
+    except MemoryError as error:
+        raise PrenError(f"{path} needs more memory than there is: free some.") from error
+    except (PrenError, ValueError, LookupError, ArithmeticError) as error:
+        raise PrenError(f"{path} is damaged or was not written by this version of pren: {reason(error)}") from error
     return method
 
 

@@ -18,6 +18,7 @@ from pren.core.progressive import Round
 from pren.errors import PrenError
 from pren.files import new_folder, read_bytes, write_json, write_tensors
 from pren.methods.base import Method
+from pren.methods.network import ROUND_NUMBER
 from pren.methods.storage import MODEL_FILE, load_model, save_model
 from pren.runs.manifest import verify, write_manifest
 
@@ -102,9 +103,19 @@ def read_checkpoint(folder: Path, run: str) -> Checkpoint | None:
     state = _verified_state(latest, run)
     try:
         training = load_file(latest / TRAINING_FILE)
-    except (OSError, SafetensorError) as error:
+        _check_training(training, state)
+    except (OSError, SafetensorError, ValueError) as error:
         raise PrenError(f"The checkpoint {latest} is damaged and cannot be resumed from: {error}") from error
     return Checkpoint(latest, load_model(latest), training, state)
+
+
+def _check_training(training: dict[str, Tensor], state: State) -> None:
+    """See that the state of training is there, and that of the last round of the history, where it names its round."""
+    if not training:
+        raise ValueError(f"{TRAINING_FILE} is empty")
+    number, last = training.get(ROUND_NUMBER), state.history[-1]["round"]
+    if number is not None and number.tolist() != last:
+        raise ValueError(f"{TRAINING_FILE} is the state of training after another round than {last}")
 
 
 def _verified_state(checkpoint: Path, run: str) -> State:

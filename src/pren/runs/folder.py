@@ -22,9 +22,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pren.errors import PrenError
+from pren.errors import PrenError, reason
 from pren.evaluation import Metrics
-from pren.files import WRITING, check_links, link, make_folder, read_bytes, remove, write_bytes, write_csv, write_json
+from pren.files import WRITING, check_links, copy, make_folder, read_bytes, remove, write_bytes, write_csv, write_json
 from pren.methods.base import Method
 from pren.methods.registry import create
 from pren.methods.storage import MODEL_FILE, load_model, save_model
@@ -170,7 +170,7 @@ class RunFolder:
             json.dumps(content, allow_nan=False)  # which Python reads, but nobody else does
             Metrics.model_validate({name: content[name] for name in Metrics.model_fields if name in content})
         except (ValueError, LookupError, TypeError, RecursionError) as error:
-            raise PrenError(f"{path} is damaged ('pren evaluate' shows the figures anew): {error}") from error
+            raise PrenError(f"{path} is damaged ('pren evaluate' shows the figures anew): {reason(error)}") from error
         return content
 
     def history(self) -> list[dict[str, Any]]:
@@ -192,7 +192,7 @@ class RunFolder:
     def publish(self, current: Path, state: State) -> None:
         """Show in the folder itself what its checkpoint holds, and remove all that is older."""
         with self._writing():
-            link(current / MODEL_FILE, self.path / MODEL_FILE)
+            copy(current / MODEL_FILE, self.path / MODEL_FILE)
             columns = list(state.history[-1])
             write_csv(self.path / "history.csv", columns, ([row[name] for name in columns] for row in state.history))
             write_csv(self.path / "timings.csv", ("round", "seconds"), enumerate(state.timings))

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pren.errors import PrenError
-from pren.files import write_csv
+from pren.errors import PrenError, reason
+from pren.files import from_cell, write_csv
 from pren.problem import UNKNOWN
 from pren.trust import Labels
 
@@ -78,16 +78,16 @@ def read_predictions(path: Path) -> list[PredictedImage]:
             rows = list(csv.DictReader(file, strict=True))
         return [
             PredictedImage(
-                row.get("file") or row["image"],
-                row["class"],
+                from_cell(row.get("file") or row["image"]),
+                from_cell(row["class"]),
                 _number(row["confidence"]),
                 _number(row["familiarity"]),
-                row.get("error") or "",
+                from_cell(row.get("error") or ""),
             )
             for row in rows
         ]
     except (OSError, ValueError, LookupError, TypeError, csv.Error) as error:
-        raise PrenError(f"{path} cannot be read as what pren wrote: {error}") from error
+        raise PrenError(f"{path} cannot be read as what pren wrote: {reason(error)}") from error
 
 
 def _number(cell: str) -> float | None:

@@ -21,6 +21,7 @@ from pren.data import check_can_hold_out
 from pren.engine.processes import agreed, share, share_text, single_process, watching
 from pren.errors import PrenError
 from pren.evaluation import check_answers
+from pren.files import check_is_text
 from pren.methods.base import Method
 from pren.problem import Answers, Problem
 from pren.runs.checkpoint import Checkpoint, State
@@ -69,6 +70,7 @@ def train(
     fabric = fabric or single_process()
     with watching(fabric):
         with agreed(fabric):
+            check_is_text(out)
             config = config.resolved()
             method = config.create_method()
             method.check_processes(fabric.world_size)

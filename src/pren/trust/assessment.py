@@ -13,7 +13,7 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from pren.errors import PrenError
+from pren.errors import PrenError, reason
 from pren.inputs import Inputs
 from pren.methods.base import Method
 from pren.methods.storage import FORMAT, read_facts, read_verified, write_model
@@ -118,7 +118,7 @@ class Trust:
             arrays, d = {name: tensor.numpy() for name, tensor in tensors.items()}, math.prod(facts.sample_shape)
             familiarity = Familiarity.restore(arrays, d) if arrays else None
         except (ValueError, LookupError, TypeError) as error:
-            raise PrenError(f"{path} is damaged or was not written by this version of pren: {error}") from error
+            raise PrenError(f"{path} is damaged or was not written by this version of pren: {reason(error)}") from error
         if facts.model != read_facts(Path(folder))["checksum"]:
             raise PrenError(f"{path} is about another model than the one beside it: remove it, or fit again.")
         return cls(facts.forecast, confidence, np.array(facts.levels), facts.sample_shape, familiarity)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -20,7 +22,7 @@ from pren.engine.processes import agreed, gather
 from pren.errors import PrenError
 from pren.vision.backbones import DEFAULT, check_takes, create_backbone, find_backbone
 from pren.vision.cache import FeatureCache
-from pren.vision.decoding import without_warnings
+from pren.vision.decoding import TURNS, without_warnings
 from pren.vision.images import ImageFiles, Reading, stacked
 from pren.vision.preprocessing import Geometry, Preprocessing
 from pren.vision.weights import absolute_weights, installed_backbone, weights_digest
@@ -170,7 +172,9 @@ def _extract(
     found: list[Reading] = []
     fresh = 0
     # A generator of its own: workers are seeded from it, though they need no chance, and not from torch's global one.
-    chance, read = torch.Generator().manual_seed(0), partial(_read_batch, files, set(known))
+    chance = torch.Generator().manual_seed(0)
+    turns = multiprocessing.RLock() if workers else TURNS  # ours alone: a worker that is killed keeps it
+    read = partial(_read_batch, files, set(known), turns)
     for readings, decoded, levels in DataLoader(
         cast(Dataset[int], places), batch_size(device), num_workers=workers, collate_fn=read, generator=chance
     ):
@@ -195,12 +199,12 @@ def _extract(
 _Batch = tuple[list[Reading], list[bytes], Tensor]  # files, the keys of new ones, and their levels (n, C, H, W)
 
 
-def _read_batch(files: ImageFiles, known: set[bytes], places: list[int]) -> _Batch:
+def _read_batch(files: ImageFiles, known: set[bytes], turns: AbstractContextManager[Any], places: list[int]) -> _Batch:
     """Read some files, in whichever process, and decode those that are not known."""
     readings = []
     with without_warnings():
         for place in places:
-            readings.append(files.read(place, known))
+            readings.append(files.read(place, known, turns))
             known.add(readings[-1].key)  # of copies, the first is enough
     keys = [reading.key for reading in readings if reading.levels is not None]
     levels = stacked(readings, files.sample_shape)  # as one tensor they reach another process soonest

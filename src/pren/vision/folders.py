@@ -56,7 +56,7 @@ def _entry(path: Path, inside: Path, within: Path) -> FolderEntry | None:
             return None
         is_image = path.suffix.lower() in EXTENSIONS and not is_folder  # a folder may be called x.jpg too
         if is_image and not path.is_file():
-            what = "a dead link" if is_link else "a pipe or a device"  # which would be read for ever
+            what = "a pipe or a device" if path.exists() else "a dead link"  # the former would be read for ever
             fault = f"is {what}, not an image: take it out of the folder."
         elif is_link and (is_image or is_folder) and not path.resolve().is_relative_to(inside):
             fault = f"is a link that leads out of {within}: copy what it stands for, or remove it."

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Container, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,15 @@ from torch import Tensor
 
 from pren.errors import PrenError
 from pren.inputs import Inputs
-from pren.vision.decoding import decode, read_image_file, without_warnings
+from pren.vision.decoding import (
+    LARGE_FILE,
+    TURNS,
+    decode,
+    image_file_size,
+    in_turn,
+    read_image_file,
+    without_warnings,
+)
 from pren.vision.folders import EXTENSIONS, list_images
 from pren.vision.preprocessing import MODES, Levels, Preprocessing, plain
 
@@ -91,16 +100,22 @@ class ImageFiles(Inputs):
             readings = list(threads.map(self.read, places))
         return stacked(readings, self.sample_shape), [reading.error for reading in readings]
 
-    def read(self, place: int, known: Container[bytes] | None = None) -> Reading:
-        """Read and decode a file. With `known`, its content is hashed, and not decoded if it is among those."""
+    def read(
+        self, place: int, known: Container[bytes] | None = None, turns: AbstractContextManager[Any] = TURNS
+    ) -> Reading:
+        """Read and decode a file. With `known`, its content is hashed, and not decoded if it is among those.
+
+        Large files and pictures take `turns`.
+        """
         item, path, key = self._items[place], self._path(place), b""
         try:
-            content = read_image_file(path) if isinstance(item, str) else item
-            if known is not None and isinstance(content, bytes):
-                key = hashlib.sha256(content).digest()
-                if key in known:
-                    return Reading(key, None)
-            return Reading(key, decode(content, path, self._preprocessing))
+            with in_turn(isinstance(item, str) and image_file_size(path) > LARGE_FILE, turns):
+                content = read_image_file(path) if isinstance(item, str) else item
+                if known is not None and isinstance(content, bytes):
+                    key = hashlib.sha256(content).digest()
+                    if key in known:
+                        return Reading(key, None)
+                return Reading(key, decode(content, path, self._preprocessing, turns))
         except PrenError as error:
             return Reading(b"", None, str(error))
 
