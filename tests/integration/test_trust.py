@@ -84,6 +84,12 @@ class TestFit:
         assert f"{empty} images have no label: none is sure enough." in out
         assert all(row["confidence"] and row["score"] for row in table)
 
+    def test_a_pool_of_another_kind_is_named(self, good, features):
+        pool = np.load(features())["pool"]
+        result = good("fit", features(pool=pool + 30), *SOON, "--precision", "0.9", "--out", "run")
+        assert "The unlabelled images look unlike the labelled ones" in result.out
+        assert "a precision of 0.9 may not be kept" in result.err
+
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [

@@ -189,6 +189,10 @@ def _finish(
         metrics = {"hashes": hashes, "rule": rule, **figures(scores, labels, problem, answers)}
     if config.precision is not None and trust is not None:
         labels = only_sure(labels, problem, trust, config.precision)
+        if trust.forecast.apart != 1.0:
+            log.warning(
+                "The pool looks unlike the labelled images: a precision of %g may not be kept.", config.precision
+            )
     folder.save_results(labels, problem.classes.names, metrics)
 
 
