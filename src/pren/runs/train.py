@@ -190,7 +190,7 @@ def _finish(
         metrics = {"hashes": hashes, "rule": rule, **figures(scores, labels, problem, answers)}
     if config.precision is not None and trust is not None:
         labels = only_sure(labels, problem, trust, config.precision)
-    folder.save_results(labels, problem.classes.names, metrics)
+    folder.save_results(labels, problem.classes.names, metrics, problem.recipe)
 
 
 def _reopen(out: str | Path, config: RunConfig, hashes: dict[str, str], command: str) -> RunFolder:
