@@ -8,7 +8,21 @@ from __future__ import annotations
 
 import typer
 
-from pren.cli import compare, data, demo, evaluate, extract, fit, forecast, listing, predict, show, suggest, tune
+from pren.cli import (
+    classes,
+    compare,
+    data,
+    demo,
+    evaluate,
+    extract,
+    fit,
+    forecast,
+    listing,
+    predict,
+    show,
+    suggest,
+    tune,
+)
 from pren.cli.launch import leave, speaks_for_its_machine
 from pren.cli.output import complain
 from pren.errors import PrenError, SharedError
@@ -40,6 +54,7 @@ app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("suggest")(suggest.suggest)
+app.command("classes")(classes.classes)
 app.command("list")(listing.list_names)
 app.command("show")(show.show)
 app.add_typer(data.app)

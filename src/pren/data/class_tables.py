@@ -38,43 +38,43 @@ class ClassRows:
 
 
 def read_class_rows(folder: Path, file: str, findings: Findings) -> ClassRows | None:
-    """Read one of the files that describe the classes.
+    """Read one of the files that describe the classes; one with another name is read like ``signatures.csv``.
 
     What is wrong with it goes to `findings`; None if not even its header can be read.
     """
-    if file != SIGNATURES:
+    if file in (DESCRIPTIONS, NAMES):
         table = read_table(folder, file, "class,description" if file == DESCRIPTIONS else "class", findings)
         read = _words if file == DESCRIPTIONS else _nothing
         return None if table is None else _classes(file, table, (), read, findings)
-    table = read_table(folder, SIGNATURES, "class,attribute,attribute,…", findings)
-    if table is None or not _is_header(table.header, findings):
+    table = read_table(folder, file, "class,attribute,attribute,…", findings)
+    if table is None or not _is_header(file, table.header, findings):
         return None
-    return _classes(SIGNATURES, table, _attributes(table.header, findings), _numbers, findings)
+    return _classes(file, table, _attributes(file, table.header, findings), _numbers, findings)
 
 
 def _classes(
     file: str,
     table: Table,
     attributes: tuple[str, ...],
-    read: Callable[[TableRow, tuple[str, ...], Findings], Content | None],
+    read: Callable[[str, TableRow, tuple[str, ...], Findings], Content | None],
     findings: Findings,
 ) -> ClassRows:
     """Read a table with a row for every class; words may have several."""
-    kind = next(kind for kind, name in SOURCES.items() if name == file)
+    kind = next((kind for kind, name in SOURCES.items() if name == file), "attributes")
     classes = ClassRows(file, kind, table.complete, attributes)
     for row in table.rows:
         if findings.full(file):
             classes.complete = False
             break
         name = normal(row.cells[0])
-        fault = _name_fault(name)
+        fault = name_fault(name)
         if fault is None and file != DESCRIPTIONS and name in classes.known:
             fault = f"class {quoted(name)} stands in line {classes.known[name]} already: every class has one row."
         if fault is not None:
             findings.add(file, fault, row.line)
         if name.strip():
             classes.known.setdefault(name, row.line)
-        content = read(row, attributes, findings)
+        content = read(file, row, attributes, findings)
         if fault is None and content is not None:
             classes.rows[name] = (*classes.rows.get(name, ()), *content)
     for row in table.misfits:
@@ -84,7 +84,7 @@ def _classes(
     return classes
 
 
-def _name_fault(name: str) -> str | None:
+def name_fault(name: str) -> str | None:
     """What is wrong with the name of a class, None if nothing is: it must be able to be a folder's name."""
     if not name.strip():
         return "the class has no name."
@@ -95,7 +95,7 @@ def _name_fault(name: str) -> str | None:
     return None
 
 
-def _is_header(header: TableRow, findings: Findings) -> bool:
+def _is_header(file: str, header: TableRow, findings: Findings) -> bool:
     first = header.cells[0]
     if len(header.cells) == 1 and any(separator in first for separator in ";\t"):
         message = "its fields seem to be separated by semicolons or tabs: separate them by commas."
@@ -107,38 +107,38 @@ def _is_header(header: TableRow, findings: Findings) -> bool:
         message = f"it has {len(header.cells) - 1} attributes: {MOST_ATTRIBUTES} are the most that can be used."
     else:
         return True
-    findings.add(SIGNATURES, message, header.line)
+    findings.add(file, message, header.line)
     return False
 
 
-def _attributes(header: TableRow, findings: Findings) -> tuple[str, ...]:
+def _attributes(file: str, header: TableRow, findings: Findings) -> tuple[str, ...]:
     names = tuple(normal(cell).strip() for cell in header.cells[1:])
     first: dict[str, int] = {}
     for column, name in enumerate(names, start=2):
         if not name:
-            findings.add(SIGNATURES, f"the attribute in column {column} has no name.", header.line)
+            findings.add(file, f"the attribute in column {column} has no name.", header.line)
         elif name in first:
             message = f"attribute {quoted(name)} stands twice, in columns {first[name]} and {column}."
-            findings.add(SIGNATURES, message, header.line)
+            findings.add(file, message, header.line)
         first.setdefault(name, column)
     return names
 
 
-def _numbers(row: TableRow, attributes: tuple[str, ...], findings: Findings) -> tuple[float, ...] | None:
+def _numbers(file: str, row: TableRow, attributes: tuple[str, ...], findings: Findings) -> tuple[float, ...] | None:
     """The signature in a row, NaN where a number is missing; None if it is not one."""
     cells = [cell.strip() for cell in row.cells[1:]]
     numbers = tuple(_number(cell) for cell in cells)
     good = True
     for attribute, cell, number in zip(attributes, cells, numbers, strict=True):
         if cell not in MISSING and not math.isfinite(number):
-            findings.add(SIGNATURES, f"column {quoted(attribute)} is {quoted(cell)}, not a finite number.", row.line)
+            findings.add(file, f"column {quoted(attribute)} is {quoted(cell)}, not a finite number.", row.line)
             good = False
     if good and not any(numbers):  # NaN counts as something
         message = "the signature is all zeros, so nothing tells this class from another: describe it, or leave it out."
-        findings.add(SIGNATURES, message, row.line)
+        findings.add(file, message, row.line)
         good = False
     elif all(cell in MISSING for cell in cells):
-        findings.add(SIGNATURES, "it has no number at all: describe the class, or leave it out.", row.line)
+        findings.add(file, "it has no number at all: describe the class, or leave it out.", row.line)
         good = False
     return numbers if good else None
 
@@ -150,21 +150,21 @@ def _number(cell: str) -> float:
         return math.nan
 
 
-def _words(row: TableRow, attributes: tuple[str, ...], findings: Findings) -> tuple[str, ...] | None:
+def _words(file: str, row: TableRow, attributes: tuple[str, ...], findings: Findings) -> tuple[str, ...] | None:
     """The description in a row, None if it is not one."""
     text = normal(row.cells[1]).strip()
     if not text:
-        findings.add(DESCRIPTIONS, f"class {quoted(row.cells[0])} has no description.", row.line)
+        findings.add(file, f"class {quoted(row.cells[0])} has no description.", row.line)
     elif len(text) > LONGEST_TEXT:
         message = f"the description of {quoted(row.cells[0])} has {len(text)} characters: take {LONGEST_TEXT} at most."
-        findings.add(DESCRIPTIONS, message, row.line)
+        findings.add(file, message, row.line)
     elif any("\ud800" <= character <= "\udfff" for character in text):
-        findings.add(DESCRIPTIONS, f"the description of {quoted(row.cells[0])} is not valid text.", row.line)
+        findings.add(file, f"the description of {quoted(row.cells[0])} is not valid text.", row.line)
     else:
         return (text,)
     return None
 
 
-def _nothing(row: TableRow, attributes: tuple[str, ...], findings: Findings) -> tuple[str, ...]:
+def _nothing(file: str, row: TableRow, attributes: tuple[str, ...], findings: Findings) -> tuple[str, ...]:
     """A class has its name alone."""
     return ()

@@ -121,6 +121,11 @@ class Recipe(BaseModel):
         factors = [1.0] * len(sources) if weights is None else weights
         return cls(sources=[SourceRecipe.of(s, seen, w) for s, w in zip(sources, factors, strict=True)])
 
+    def knowing(self, name: str, texts: Sequence[str]) -> Recipe:
+        """The same with the words for one more class."""
+        words = [s.model_copy(update={"texts": {**s.texts, name: list(texts)}}) for s in self.sources if s.encoder]
+        return Recipe(sources=[words.pop(0) if s.encoder else s for s in self.sources])
+
     def describe(
         self,
         name: str,
