@@ -103,6 +103,14 @@ def arrays():
     return build
 
 
+@pytest.fixture(autouse=True, scope="session")
+def kept(tmp_path_factory):
+    """Features and encoded texts that nobody says where to keep."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PREN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def no_hub(monkeypatch, tmp_path):
     """A hub that refuses every connection, and whose client has left nothing on this machine."""

@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "preparation": {"errors", "inputs", "problem", "registry"},
     "refinement": {"problem", "registry"},
     "vision": {"errors", "files", "seeds", "registry", "inputs", "problem", "engine"},
-    "signatures": {"errors", "registry", "inputs"},
+    "signatures": {"errors", "files", "registry", "inputs", "vision"},
     "data": {"children", "errors", "files", "seeds", "registry", "inputs", "problem", "vision", "signatures"},
     "evaluation": {"errors", "inputs", "problem", "scoring"},
 }

@@ -256,7 +256,7 @@ def test_methods_share_their_preparation(monkeypatch):
 
 def test_a_problem_has_no_place_for_the_answers():
     fields = {field.name for field in dataclasses.fields(Problem)}
-    assert fields == set("train labels pool classes setting backbone extractor source given _learned".split())
+    assert fields == set("train labels pool classes setting backbone extractor source given recipe _learned".split())
     assert problem()._learned == {}, "a shelf for what methods learn from the rest"
     assert problem().given is None, "what a person has given on purpose, and nothing else"
     parameters = set(inspect.signature(Problem.from_arrays).parameters)

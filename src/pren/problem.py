@@ -146,6 +146,8 @@ class Problem:
         source: Where the problem comes from (names, hashes, choices made); recorded with every run.
         given: (N_pool,) the classes that a person has given to some images of the pool, to learn from: candidates, and
             `UNKNOWN` elsewhere; None if to none.
+        recipe: How the signatures were made (`pren.signatures.Recipe`, JSON-ready), so that a class can be added to a
+            model later; {} if nobody knows.
     """
 
     train: Inputs
@@ -157,6 +159,7 @@ class Problem:
     extractor: dict[str, Any] | None = None
     source: dict[str, Any] = field(default_factory=dict)
     given: NDArray[np.int64] | None = None
+    recipe: dict[str, Any] = field(default_factory=dict)
     _learned: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -4,6 +4,7 @@ import csv
 import io
 import os
 import tempfile
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from pren.data.findings import Finding, Findings
 from pren.data.folder import read_folder
 from pren.errors import PrenError
 from pren.problem import UNKNOWN
-from pren.signatures import ENCODERS, register_encoder
+from pren.signatures import ENCODERS, register_encoder, sentences
 
 SIGNATURES = "class,striped,hooves,swims\nhorse,0,1,0\ntiger,1,0,0.5\nzebra,1,1,0\nseal,0,0,1\n"
 
@@ -186,7 +187,7 @@ class TestSignatures:
             ("  ,1,0,1", "the class has no name."),
             (" otter,1,0,1", "class ' otter' begins or ends with a blank"),
             ("horse,1,0,1", "class 'horse' stands in line 2 already: every class has one row."),
-            ("otter,1,,1", "column 'hooves' is '', not a finite number."),
+            ("otter,?,, ", "it has no number at all"),
             ("otter,1,many,1", "column 'hooves' is 'many', not a finite number."),
             ('otter,1,"0,5",1', "column 'hooves' is '0,5', not a finite number."),
             ("otter,1,1_0,1", "column 'hooves' is '1_0', not a finite number."),
@@ -321,16 +322,17 @@ class TestDescriptions:
         }.items()  # fmt: skip
         assert (answers.labels != UNKNOWN).sum() == 2
 
-    def test_without_an_encoder_it_says_which_there_are(self, folder, monkeypatch):
-        message = r"a text encoder: name one with --option encoder=NAME \(installed: {}\), or give signatures\.csv"
-        with pytest.raises(PrenError, match=message.format("words")):
+    def test_an_encoder_that_is_not_there(self, folder, monkeypatch):
+        def missing(package):
+            raise PackageNotFoundError
+
+        monkeypatch.setattr(ENCODERS, "_entries", {"minilm": sentences.PackagedEncoder()})
+        monkeypatch.setattr(sentences, "version", missing)
+        with pytest.raises(PrenError, match=r"not installed: pip install 'pren\[text\]', or give signatures\.csv"):
             load_folder(folder)
         severity, file, _, said = the_one(folder)
         assert (severity, file) == ("warning", "descriptions.csv")
-        assert "installed: words" in said
-        monkeypatch.setattr(ENCODERS, "_entries", {})
-        with pytest.raises(PrenError, match=message.format("none")):
-            load_folder(folder)
+        assert "pip install 'pren[text]'" in said
         with pytest.raises(PrenError, match="There is no text encoder 'words'"):
             load_folder(folder, encoder="words")
 
@@ -346,9 +348,7 @@ class TestDescriptions:
         assert report_folder(folder, signatures="descriptions").attributes == 0
         assert report_folder(folder, signatures="attributes").attributes == 3
         for options, message in (
-            ({"signatures": "descriptions"}, "needs a text encoder"),
             ({"signatures": "attributes", "encoder": "words"}, "encoder 'words' is for descriptions, not for 'attrib"),
-            ({"signatures": "attributes,descriptions"}, "takes one source of signatures"),
             ({"signatures": "sentences"}, r"'sentences'\. It has attributes \(signatures\.csv\), descriptions \(desc"),
         ):
             with pytest.raises(PrenError, match=message):
@@ -367,7 +367,7 @@ class TestDescriptions:
         [
             ("otter, ", "class 'otter' has no description."),
             ("otter", "it has 1 field, but the header (line 1) has 2."),
-            ("horse,again", "class 'horse' stands in line 2 already"),
+            (f"otter,{'so ' * 4000}", "the description of 'otter' has 11999 characters: take 10000 at most."),
             ("sea/otter,swims", "class 'sea/otter' cannot be the name of a folder"),
         ],
     )
@@ -387,7 +387,7 @@ class TestDescriptions:
         (folder / "descriptions.csv").write_text(DESCRIPTIONS.replace("horse,", "pony,") + "walrus,it swims\n")
         assert [(s, f, m) for s, f, _, m in found(folder) if "encoder" not in m] == [
             ("error", "images/horse", "class 'horse' has no row in descriptions.csv. Add one."),
-            ("warning", "descriptions.csv", "'walrus' has the same signature as 'seal': nothing tells them apart."),
+            ("warning", "descriptions.csv", "'walrus' has the same description as 'seal': nothing tells them apart."),
         ]
 
 

@@ -89,9 +89,9 @@ class TestFit:
         ]
         (mydata / "descriptions.csv").write_text("class,description\n" + "".join(rows))
         (mydata / "signatures.csv").unlink()
-        assert "(installed: none), or give signatures.csv" in bad("fit", "mydata", *QUICK, "--out", "run")
-        assert not Path("run").exists()
         monkeypatch.setattr(ENCODERS, "_entries", {"hashed": hashed})
+        assert "There is no text encoder 'minilm'" in bad("fit", "mydata", *QUICK, "--out", "run")
+        assert not Path("run").exists()
         assert "finished" in good("fit", "mydata", *QUICK, "--option", "encoder=hashed", "--out", "run").out
         config = yaml.safe_load(Path("run/config.yaml").read_text())
         assert config["options"] == {"encoder": "hashed"}

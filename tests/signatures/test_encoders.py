@@ -22,9 +22,10 @@ def test_every_text_becomes_a_row(register):
     def lengths(texts):
         return torch.tensor([[len(text), 1] for text in texts])
 
-    made = encode("lengths", ["horse", "seal"], ["hooves", "it swims"], file="words.csv")
+    made = encode("lengths", ["horse", "seal"], [["hooves"], ["it swims", "much"]], file="words.csv")
     assert made.names == ("horse", "seal")
-    assert made.values.tolist() == [[6.0, 1.0], [8.0, 1.0]]
+    assert made.values.tolist() == [[6.0, 1.0], [6.0, 1.0]]  # the mean of 8 and 4
+    assert made.texts == (("hooves",), ("it swims", "much"))
     assert made.values.dtype == np.float64
     assert made.attributes is None
     assert made.source == {"kind": "text", "encoder": "lengths", "file": "words.csv"}
@@ -35,15 +36,15 @@ def test_every_text_becomes_a_row(register):
 def test_an_encoder_that_gives_something_else_is_named(register, result):
     register("odd")(lambda texts: result)
     with pytest.raises(PrenError, match="The text encoder 'odd' turns 2 texts into"):
-        encode("odd", ["a", "b"], ["x", "y"])
+        encode("odd", ["a", "b"], [["x"], ["y"]])
 
 
 def test_an_unknown_encoder(register):
     with pytest.raises(PrenError, match="There is no text encoder 'lengths'"):
-        encode("lengths", ["a"], ["x"])
+        encode("lengths", ["a"], [["x"]])
     register("lengths")(len)
     with pytest.raises(PrenError, match="Did you mean lengths"):
-        encode("length", ["a"], ["x"])
+        encode("length", ["a"], [["x"]])
 
 
 class TestSignatures:

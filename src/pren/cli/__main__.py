@@ -6,15 +6,31 @@ interrupted.
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
-from pren.cli import compare, data, demo, evaluate, extract, fit, forecast, listing, predict, show, suggest, tune
+from pren.cli import (
+    classes,
+    compare,
+    data,
+    demo,
+    evaluate,
+    extract,
+    fit,
+    forecast,
+    listing,
+    predict,
+    show,
+    suggest,
+    tune,
+)
 from pren.cli.launch import leave, speaks_for_its_machine
 from pren.cli.output import complain, visible
 from pren.errors import PrenError, SharedError
 from pren.version import __version__
 
-UsageError = typer.BadParameter.__mro__[1]  # which typer has no name for
+UsageError: Any = typer.BadParameter.__mro__[1]  # which typer has no name for
 
 app = typer.Typer(
     name="pren",
@@ -42,6 +58,7 @@ app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("suggest")(suggest.suggest)
+app.command("classes")(classes.classes)
 app.command("list")(listing.list_names)
 app.command("show")(show.show)
 app.add_typer(data.app)
@@ -54,12 +71,12 @@ def main() -> None:
 
 def _exit_code() -> int:
     try:
-        return app(standalone_mode=False) or 0
+        return int(app(standalone_mode=False) or 0)
     except UsageError as error:
         if error.ctx is None or error.message != error.ctx.get_help():
             error.message = visible(error.message)
         error.show()
-        return error.exit_code
+        return int(error.exit_code)
     except SystemExit as end:
         if isinstance(end.code, str):
             complain(end.code)

@@ -24,20 +24,24 @@ def check(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of photographs of your own.")],
     setting: Annotated[Literal["zsl", "gzsl"], typer.Option(help="In gzsl, seen classes are in the pool too.")] = "zsl",
     signatures: Signatures = None,
+    encoder: Annotated[str | None, typer.Option(help="The text encoder that words are meant for.")] = None,
     json: Json = False,
 ) -> None:
     """List everything that is wrong with a folder of your own; every image is decoded."""
     show_log()
     from pren.data import report_folder
 
-    report = report_folder(folder, setting, signatures)
+    report = report_folder(folder, setting, signatures, encoder)
     if json:
         print_json(asdict(report))
     else:
         for problem in report.problems:
             colour = "red" if problem.severity == "error" else "yellow"
             stdout().print(f"[{colour}]{problem.severity}[/] {safe(problem)}", soft_wrap=True)
-        say(f"{folder}: {report.seen} seen and {report.unseen} unseen classes, {report.attributes} attributes")
+        words = f", {report.descriptions} descriptions" if report.descriptions else ""
+        missing = f" ({report.missing} numbers missing)" if report.missing else ""
+        counts = f"{report.seen} seen and {report.unseen} unseen classes"
+        say(f"{folder}: {counts}, {report.attributes} attributes{missing}{words}")
         given = f", {report.given} labels given" if report.given else ""
         say(f"{report.images} labelled images, {report.pool} unlabelled{given}, {report.answers} answers")
         if report.ignored:

@@ -38,10 +38,14 @@ class LabelEmbeddings:
     Attributes:
         vectors: (K, h, L) float64, E_k.
         subsets: (K, L) True where class c is in Z_k.
+        projections: (K, h, m) P_k; None for the original signatures.
+        informative: (K, h) False where a row of P_k belongs to the eigenvalue zero; None as well.
     """
 
     vectors: Matrix
     subsets: NDArray[np.bool_]
+    projections: Matrix | None = None
+    informative: NDArray[np.bool_] | None = None
 
 
 def draw_subsets(n_unseen: int, heads: int, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -223,11 +227,13 @@ def project(
     if not np.isfinite(signatures).all():
         raise PrenError("The signatures hold NaN or infinite values.")
     E = np.empty((len(subsets), h, len(signatures)))
+    projections = np.empty((len(subsets), h, signatures.shape[1]))
+    informative = np.empty((len(subsets), h), dtype=bool)
     lengths = np.linalg.norm(signatures, axis=1)
     for k, Z in enumerate(subsets):
         C = similarity_matrix(signatures[seen], signatures[Z])
         P, zero_row = top_eigenvectors(C, h, completion, stream(seed, "projection", k))
-        E[k] = P @ signatures.T
+        E[k], projections[k], informative[k] = P @ signatures.T, P, ~zero_row
         # Zero rows are orthogonal to every signature of Z_k if [M_S A, M_Z] has full rank, which is when |Z_k|
         # eigenvalues are positive and as many negative. Make that exact, or round-off decides between classes that
         # the informative rows leave tied. In the other case some entries may be round-off, too, and some not.
@@ -236,7 +242,7 @@ def project(
         on_subset = np.ix_(zero_row, Z)
         round_off = full_rank | (np.abs(E[k][on_subset]) <= ROUND_OFF * lengths[Z])
         E[k][on_subset] = np.where(round_off, 0.0, E[k][on_subset])
-    return LabelEmbeddings(E, subsets)
+    return LabelEmbeddings(E, subsets, projections, informative)
 
 
 def original(signatures: Matrix, subsets: NDArray[np.bool_]) -> LabelEmbeddings:

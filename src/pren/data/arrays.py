@@ -93,6 +93,23 @@ def read_inputs(path: str | Path) -> Inputs:
         return ArrayInputs(_read(path, file, keys[0]), f"{path}: {keys[0]}")
 
 
+def read_vector(path: Path) -> NDArray[np.float64]:
+    """Read the numbers of a ``.npy`` file that describe one class: (m,) or (1, m).
+
+    Raises:
+        PrenError: If the file cannot be read or holds something else.
+    """
+    _check_ordinary(path)
+    with _explained(path):
+        array = np.lib.format.open_memmap(path, mode="r")  # which never unpickles
+    if array.dtype.kind not in "fiub" or array.ndim not in (1, 2) or array.size != array.shape[-1]:
+        raise PrenError(f"{path} must hold one row of numbers, not {array.dtype} of shape {array.shape}.")
+    values = array.reshape(-1).astype(np.float64)
+    if not np.isfinite(values).all():
+        raise PrenError(f"{path} holds NaN or infinite values.")
+    return values
+
+
 def _problem(arrays: dict[str, NDArray[Any]], setting: Setting, backbone: str | None, file: str) -> Problem:
     labels, names = arrays["labels"], arrays.get("class_names")
     if names is not None and (names.ndim != 1 or names.dtype.kind != "U"):
@@ -167,7 +184,8 @@ def _open_npz(path: Path) -> Iterator[NpzFile]:
 
 def _check_inflated(path: Path, file: NpzFile) -> None:
     """Refuse a file that would become far larger than it is: Python reads no more of an array than is said here."""
-    inflated, size = sum(part.file_size for part in file.zip.infolist()), path.stat().st_size
+    parts = [] if file.zip is None else file.zip.infolist()
+    inflated, size = sum(part.file_size for part in parts), path.stat().st_size
     if inflated > MOST_UNASKED and inflated > MOST_INFLATED * size:
         what = f"{size / 1e6:.1f} MB would become {inflated / 1e9:.1f} GB"
         raise PrenError(f"{path} is compressed too far to hold features ({what}): write it with numpy.savez.")

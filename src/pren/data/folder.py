@@ -3,7 +3,8 @@
 images/CLASS/...    labelled photographs of the seen classes, in any tree below a folder per class
 unlabelled/...      the pool, in any tree
 signatures.csv      class,attribute,attribute,...   one row for every class, seen and unseen
-descriptions.csv    class,description               or words instead, for a text encoder
+descriptions.csv    class,description               or words instead, one row or several for every class
+classes.csv         class                           or nothing but their names
 answers.csv         file,class                      optional; for the evaluation only
 labels.csv          file,class                      optional; labels that a person gives, to learn from
 
@@ -23,7 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pren.data.class_tables import ClassRows, read_class_rows, wants_words
+from pren.data.class_sources import TEMPLATE, Wording, make_signatures, read_sources
+from pren.data.class_tables import ClassRows
 from pren.data.findings import Finding, Findings
 from pren.data.folder_labels import ANSWERS, LABELS, POOL, compare, note_seen, read_labels
 from pren.data.hold_out import held_out
@@ -57,13 +59,19 @@ class OwnData:
     """What is in such a folder."""
 
     path: Path
-    classes: ClassRows | None = None  # None if what is said of them cannot be read
+    wording: Wording = field(default_factory=Wording)
+    sources: list[ClassRows] = field(default_factory=list)  # what is said of the classes; none if it cannot be read
     train: list[tuple[str, str]] = field(default_factory=list)  # the path in `images` of each photograph, and its class
     pool: list[str] = field(default_factory=list)  # the paths of the unlabelled ones in `unlabelled`, sorted
     labels: dict[int, str] = field(default_factory=dict)  # what a person gives to some of them, by place in `pool`
     answers: dict[int, str] = field(default_factory=dict)  # the class of some of the others, by place in `pool`
     ignored: Counter[str] = field(default_factory=Counter)  # files that are no images, by how their names end
     findings: Findings = field(default_factory=Findings)
+
+    @property
+    def classes(self) -> ClassRows | None:
+        """The source that names the classes; None if what is said of them cannot be read."""
+        return self.sources[0] if self.sources else None
 
     def seen(self) -> set[str]:
         """The classes that have photographs."""
@@ -75,6 +83,8 @@ def load_folder(
     setting: Setting = "zsl",
     encoder: str | None = None,
     signatures: str | None = None,
+    signature_weights: list[float] | None = None,
+    template: str = TEMPLATE,
     hold_out: float | None = None,
 ) -> tuple[Problem, Answers]:
     """Read a problem from a folder of photographs; none of them is decoded yet.
@@ -82,8 +92,11 @@ def load_folder(
     Args:
         path: The folder; see the top of this file.
         setting: "zsl" or "gzsl".
-        encoder: The text encoder that makes signatures of ``descriptions.csv``; None for ``signatures.csv``.
-        signatures: "attributes" or "descriptions", to be sure which of the two files it is.
+        encoder: The text encoder that makes signatures of words; None for the one that `pren[text]` brings.
+        signatures: "attributes", "descriptions" or "names", to say which of the files it is; or several with commas
+            between them: then each is centred and scaled by the seen classes.
+        signature_weights: For several sources: what each is multiplied with after that.
+        template: The sentence that names are put into where nothing else is known.
         hold_out: The share of each seen class's photographs in ``images`` that goes to the pool, in "gzsl", to be
             evaluated with; they are named ``../images/...`` there.
 
@@ -95,7 +108,7 @@ def load_folder(
     Raises:
         PrenError: If anything is wrong; it names the first problems and says how to see all of them.
     """
-    content = read_folder(path, setting, encoder, signatures)
+    content = read_folder(path, setting, Wording(encoder, signatures, signature_weights, template))
     found = content.findings.listed()
     errors = [finding for finding in found if finding.severity == "error"]
     if errors:
@@ -103,24 +116,28 @@ def load_folder(
     if found:
         log.warning("%s", _first_few(found, path))
     assert content.classes is not None  # else there is an error
-    made = content.classes.signatures(encoder)
-    train, pool = _divided(content, made.names, setting, hold_out)
+    names = tuple(content.classes.rows)
+    seen = np.isin(np.array(names), sorted(content.seen()))
+    made, recipe = make_signatures(content.sources, names, seen, content.wording)
+    train, pool = _divided(content, names, setting, hold_out)
     given = np.array([image.given for image in pool], dtype=np.int64)
-    files = [content.classes.file, *([LABELS] if content.labels else [])]
+    files = [*(rows.file for rows in content.sources), *([LABELS] if content.labels else [])]
     source = {
         "name": "folder",
         "folder": str(path),
         "signatures": made.record(),
-        "files": {file: sha256(content.path / file) for file in files},
+        "files": {file: sha256(content.path / file) for file in dict.fromkeys(files)},
     }
     problem = Problem(
         train=ImageFiles(content.path, [file for file, _ in train]),
         labels=np.array([label for _, label in train], dtype=np.int64),
         pool=ImageFiles(content.path, [image.file for image in pool]),
-        classes=ClassTable.build(made.names, made.values, np.isin(np.array(made.names), sorted(content.seen()))),
+        # Several sources have a scale already, which lengths are part of.
+        classes=ClassTable.build(names, made.values, seen, normalise=len(content.sources) == 1),
         setting=setting,
         source=source if hold_out is None else {**source, "hold_out": hold_out},
         given=given if (given != UNKNOWN).any() else None,
+        recipe=recipe.model_dump(),
     )
     labels = np.array([image.answer for image in pool], dtype=np.int64)
     return problem, Answers(labels, tuple(image.name for image in pool))
@@ -147,23 +164,22 @@ def _divided(
     return left + more, [pool[place] for place in order]
 
 
-def read_folder(
-    path: str | Path, setting: Setting = "zsl", encoder: str | None = None, signatures: str | None = None
-) -> OwnData:
+def read_folder(path: str | Path, setting: Setting = "zsl", wording: Wording | None = None) -> OwnData:
     """Read everything but the pixels, and note everything that is wrong; see `load_folder`."""
     if not is_folder(path):
         raise PrenError(f"There is no folder {path}: check the path.")
-    content = OwnData(Path(path))
+    content = OwnData(Path(path), wording or Wording())
     try:
-        _read(content, setting, wants_words(content.path, encoder, signatures))
+        _read(content, setting)
     except OSError as error:
         raise PrenError(f"Cannot read {error.filename or path}: {error.strerror or error}.") from error
     return content
 
 
-def _read(content: OwnData, setting: Setting, words: bool) -> None:
+def _read(content: OwnData, setting: Setting) -> None:
     findings = content.findings
-    content.classes = classes = read_class_rows(content.path, words, findings)
+    content.sources = read_sources(content.path, content.wording, findings)
+    classes = content.classes
     folders = _read_labelled(content)
     for name in _list(content, POOL):
         if any("\ud800" <= character <= "\udfff" for character in name):
@@ -174,6 +190,10 @@ def _read(content: OwnData, setting: Setting, words: bool) -> None:
         findings.add(POOL, f"there is no photograph to recognise: it needs {ENDINGS}.")
     if classes is not None and classes.complete and classes.known and not classes.known.keys() - folders:
         findings.add(classes.file, f"every class has a folder in {IMAGES}: add rows for the classes without labels.")
+    for rows in content.sources:
+        if count := rows.missing():
+            message = f"{count} number{'s are' if count > 1 else ' is'} missing: the mean of the seen classes fills in."
+            findings.add(rows.file, message, severity="warning")
     _read_labels(content, setting)
 
 

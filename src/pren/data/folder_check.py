@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pren.data.class_tables import ClassRows, Content, needs_encoder
-from pren.data.findings import Finding, Findings
+from pren.data.class_sources import Wording
+from pren.data.descriptions_check import look_at_words, look_for_twins
+from pren.data.findings import Finding
 from pren.data.folder import IMAGES, OwnData, read_folder
 from pren.data.folder_labels import POOL
 from pren.errors import quoted
@@ -27,6 +28,8 @@ class FolderReport:
     seen: int  # classes that have labelled photographs
     unseen: int  # classes that have none
     attributes: int  # how many numbers describe a class; 0 for words
+    missing: int  # how many of these numbers nobody knows
+    descriptions: int  # how many sentences describe the classes; 0 for numbers
     images: int  # labelled photographs
     pool: int  # unlabelled ones
     given: int  # how many of those a person has given a label
@@ -39,34 +42,42 @@ class FolderReport:
         return sum(problem.severity == "error" for problem in self.problems)
 
 
-def report_folder(path: str | Path, setting: Setting = "zsl", signatures: str | None = None) -> FolderReport:
+def report_folder(
+    path: str | Path, setting: Setting = "zsl", signatures: str | None = None, encoder: str | None = None
+) -> FolderReport:
     """What is in a folder (see `pren.data.folder`), and everything that is wrong with it.
 
     Args:
         path: The folder.
         setting: "zsl" or "gzsl", in which answers for seen classes count.
-        signatures: "attributes" or "descriptions"; what `pren fit` would take if left out.
+        signatures: "attributes", "descriptions", "names" or several; what `pren fit` would take if left out.
+        encoder: The text encoder that words are meant for; the one that `pren fit` would take if left out.
 
     Raises:
         PrenError: If there is no such folder, or it has no such signatures.
     """
-    content = read_folder(path, setting, signatures=signatures)
+    content = read_folder(path, setting, Wording(encoder, signatures))
     _look_at_images(content)
-    seen, known, attributes = content.seen(), set[str](), 0
-    if content.classes is not None:
-        known, attributes = set(content.classes.known), len(content.classes.attributes)
-        _look_for_twins(content.classes, content.findings)
-        if not attributes:
-            content.findings.add(content.classes.file, needs_encoder(), severity="warning")
-        if attributes > MANY_ATTRIBUTES:
-            pairs = f"{8 * attributes**2 / 1e9:.0f} GB of memory"
-            message = f"it has {attributes} attributes: methods that pair them (not the default one) need {pairs}."
-            content.findings.add(content.classes.file, message, severity="warning")
+    seen, sources = content.seen(), content.sources
+    known = set() if content.classes is None else set(content.classes.known)
+    for rows in sources:
+        if len(rows.attributes) > MANY_ATTRIBUTES:
+            pairs = f"{8 * len(rows.attributes) ** 2 / 1e9:.0f} GB of memory"
+            message = (
+                f"it has {len(rows.attributes)} attributes: methods that pair them (not the default one) need {pairs}."
+            )
+            content.findings.add(rows.file, message, severity="warning")
+        if rows.attributes:
+            look_for_twins(rows, content.findings)
+        else:
+            look_at_words(rows, encoder, content.findings)
     return FolderReport(
         folder=str(path),
         seen=len(seen),
         unseen=len(known - seen),
-        attributes=attributes,
+        attributes=sum(len(rows.attributes) for rows in sources),
+        missing=sum(rows.missing() for rows in sources),
+        descriptions=sum(len(texts) for rows in sources if not rows.attributes for texts in rows.rows.values()),
         images=len(content.train),
         pool=len(content.pool),
         given=len(content.labels),
@@ -104,13 +115,3 @@ def _look(inputs: ImageFiles, place: int) -> tuple[bytes, str | None]:
     """The hash of an image's content, and why it cannot be decoded, if it cannot."""
     reading = inputs.read(place, known=())
     return reading.key, reading.error or None
-
-
-def _look_for_twins(classes: ClassRows, findings: Findings) -> None:
-    """Look for classes that nothing tells apart."""
-    first: dict[Content, str] = {}
-    for name, row in classes.rows.items():
-        twin = first.setdefault(row, name)
-        if twin != name:
-            message = f"{quoted(name)} has the same signature as {quoted(twin)}: nothing tells them apart."
-            findings.add(classes.file, message, classes.known[name], "warning")

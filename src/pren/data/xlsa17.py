@@ -28,7 +28,7 @@ from pren.data.xlsa17_sources import read_sources
 from pren.errors import PrenError
 from pren.files import sha256
 from pren.problem import Answers, ClassTable, Problem, Setting
-from pren.signatures import combine
+from pren.signatures import Recipe, combine
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +116,8 @@ def _load(place: Place, setting: Setting, choices: Choices) -> tuple[Problem, An
         for origin in sources:
             origin.warn(labels, part.unseen)
         seen = np.isin(rows, part.seen)
-        signatures = combine([origin.signatures.take(rows) for origin in sources], seen, choices.signature_weights)
+        made = [origin.signatures.take(rows) for origin in sources]
+        signatures = combine(made, seen, choices.signature_weights)
         # Several sources have a scale already, which lengths are part of.
         normalise = choices.scale == "normalised" and len(sources) == 1
         files = [place.folder / SPLITS_FILE, content.file, *fold_files, *(origin.file for origin in sources)]
@@ -138,6 +139,7 @@ def _load(place: Place, setting: Setting, choices: Choices) -> tuple[Problem, An
             classes=ClassTable.build(signatures.names, signatures.values, seen, normalise=normalise),
             setting=setting,
             source=source,
+            recipe=Recipe.of(made, seen, choices.signature_weights).model_dump(),
         )
     except PrenError as error:
         raise PrenError(f"{place.folder}: {error}") from error

@@ -179,6 +179,18 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
             raise PrenError(f"{folder} holds a {type(method).__name__}, not a {cls.__name__}.")
         return method
 
+    def with_class(self: Self, name: str, signature: Matrix) -> Self:
+        """A copy that knows one more unseen class; see `pren.methods.classes`."""
+        from pren.methods.classes import with_class  # which knows this class
+
+        return with_class(self, name, signature)
+
+    def without_class(self: Self, name: str) -> Self:
+        """A copy that knows an unseen class less."""
+        from pren.methods.classes import without_class
+
+        return without_class(self, name)
+
     def training_state(self) -> dict[str, Tensor]:
         """Everything beyond the model that resuming needs."""
         return {}
@@ -189,6 +201,25 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
 
     def _fit(self, problem: Problem) -> None:
         raise NotImplementedError
+
+    def _take_in(self) -> None:
+        """Make room for the last class of `classes_`, which nothing was learned about.
+
+        Where no array is learned for single classes, the scores are a function of the signatures, and there is nothing
+        to do.
+
+        Raises:
+            PrenError: If it cannot be.
+        """
+        if any("L" in known.shape for known in declared(type(self), Learned).values()):
+            raise self._no_room()
+
+    def _leave_out(self, place: int) -> None:
+        """Forget a class that `classes_` has no longer, by its place among all names; declared arrays are done."""
+
+    def _no_room(self) -> PrenError:
+        new = self.classes_.names[-1]
+        return PrenError(f"{self.name} learns each class for itself, so it cannot take in {new!r}: fit again with it.")
 
     def _begin(self, problem: Problem, *, fresh: bool) -> None:
         """Check the parameters, forget an older model if a fresh one is wanted, and remember the problem's looks."""

@@ -171,6 +171,12 @@ class NetworkMethod(Method):
         first = share(fabric, {name: torch.from_numpy(array) for name, array in mine.items()})
         self.refinement_ = kind(self._candidates(), **{name: tensor.numpy() for name, tensor in first.items()})
 
+    def _take_in(self) -> None:
+        raise self._no_room()
+
+    def _leave_out(self, place: int) -> None:
+        raise PrenError(f"{self.name} cannot forget a class: fit again without it.")
+
     def _at_once(self) -> int:
         """At most how many images the network scores at once."""
         return CHUNK_IMAGES

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator
+from copy import deepcopy
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from lightning_fabric import Fabric
+from numpy.typing import NDArray
 from pydantic import BeforeValidator
 from torch import Tensor
 
@@ -62,6 +65,8 @@ class PrEN(EndToEnd):
     Attributes:
         network_: Backbone and heads; classes in the order of their names.
         backbone_: The backbone that was used.
+        projections_: (K, h, m) P_k, so that a class can be added; None without projection.
+        informative_: (K, h) which rows of these are for an eigenvalue other than zero; None as well.
     """
 
     name: ClassVar[str] = "pren"
@@ -107,6 +112,8 @@ class PrEN(EndToEnd):
     pieces: int = param(1, "How many pieces a batch is cut into, to need less memory; gradients are added up.", ge=1)
 
     network_: Network
+    projections_: Matrix | None
+    informative_: NDArray[np.bool_] | None
 
     def check_processes(self, processes: int) -> None:
         """Every process takes part in every batch."""
@@ -176,7 +183,11 @@ class PrEN(EndToEnd):
         backbone, features = self._make_backbone(
             tensors, precision=self.precision, train_statistics=self.train_statistics
         )
-        labels = self._label_embeddings() if tensors is None else self._saved_embeddings(tensors)
+        if tensors is None:
+            labels = self._label_embeddings()
+            self.projections_, self.informative_ = labels.projections, labels.informative
+        else:
+            labels = self._saved_embeddings(tensors)
         rng = stream(self.seed, "weights") if tensors is None else None
         ensemble = Ensemble(features, self.hidden, labels, self.output_relu, rng, KeptLinear)
         return Network(backbone, ensemble, "votes" if self.setting_ == "zsl" else self.gzsl_rule)
@@ -203,6 +214,62 @@ class PrEN(EndToEnd):
         if not torch.equal(subsets.any(dim=0), unseen):
             raise ValueError("the heads do not vote on the unseen classes")
         return LabelEmbeddings(vectors.double().numpy(), subsets.numpy())
+
+    def _take_in(self) -> None:
+        """A new class is in no Z_k: half of the heads, drawn by its name, get it as one more candidate.
+
+        Its embedding is P_k a. In those heads only the rows that Eq. 1 determines count: other rows are orthogonal to
+        all old signatures of Z_k, so no head has learned to tell classes of Z_k by them.
+        """
+        new, signature = self.classes_.names[-1], self.classes_.signatures[-1]
+        place = int(np.argsort(self._order())[-1])
+        voting = np.ones(self.heads, dtype=bool)
+        if self.subsets == "half":
+            chosen = stream(self.seed, f"added {new}").permutation(self.heads)
+            voting = chosen < math.ceil(self.heads / 2)
+        vectors = np.tile(signature, (self.heads, 1))
+        if self.projections_ is not None and self.informative_ is not None:
+            vectors = self.projections_ @ signature
+            vectors[voting] = np.where(self.informative_[voting], vectors[voting], 0.0)
+        ensemble = self._own_ensemble()
+        embeddings, subsets = ensemble.embeddings.cpu().numpy(), ensemble.subsets.cpu().numpy()
+        self._give(ensemble, np.insert(embeddings, place, vectors, axis=2), np.insert(subsets, place, voting, axis=1))
+
+    def _leave_out(self, place: int) -> None:
+        ensemble = self._own_ensemble()
+        left = np.delete(ensemble.subsets.cpu().numpy(), place, axis=1)
+        if not left.any(axis=1).all():
+            raise PrenError("One of the heads would have no class left to vote for: fit again without the class.")
+        self._give(ensemble, np.delete(ensemble.embeddings.cpu().numpy(), place, axis=2), left)
+
+    def _own_ensemble(self) -> Ensemble:
+        """The heads, of a network that is no longer that of the model which this one is a copy of."""
+        self.network_ = deepcopy(self.network_)
+        return self.network_.ensemble
+
+    def _give(self, ensemble: Ensemble, embeddings: NDArray[np.float32], subsets: NDArray[np.bool_]) -> None:
+        ensemble.embeddings = torch.from_numpy(np.ascontiguousarray(embeddings)).to(ensemble.embeddings.device)
+        ensemble.subsets = torch.from_numpy(np.ascontiguousarray(subsets)).to(ensemble.subsets.device)
+
+    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        tensors, facts = super()._state()
+        if self.projections_ is not None and self.informative_ is not None:
+            tensors["projections"] = torch.from_numpy(self.projections_)
+            tensors["informative"] = torch.from_numpy(self.informative_)
+        return tensors, facts
+
+    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        super()._restore(tensors, facts)
+        self.projections_ = self.informative_ = None
+        if not self.projection:
+            return
+        projections, informative = tensors["projections"], tensors["informative"]
+        shape = (self.heads, self.network_.ensemble.embeddings.shape[1], self._sizes()["m"])
+        if projections.dtype != torch.float64 or informative.dtype != torch.bool:
+            raise ValueError("projections are of the wrong kind")
+        if tuple(projections.shape) != shape or tuple(informative.shape) != shape[:2]:
+            raise ValueError(f"projections are of shape {tuple(projections.shape)}, not {shape}")
+        self.projections_, self.informative_ = projections.numpy(), informative.numpy()
 
     def _adam(self, network: Network) -> torch.optim.Adam:
         groups = self._groups(network.backbone, network.ensemble)

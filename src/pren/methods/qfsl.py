@@ -82,6 +82,15 @@ class QFSL(EpochMethod, EndToEnd):
             network.unseen_share = float(unseen.mean()) if self.unseen_share is None else self.unseen_share
         return network
 
+    def _take_in(self) -> None:
+        """The last layer is the signatures themselves."""
+        saved = self.network_.state_dict()
+        self.network_ = self._build(saved)
+        self.network_.load_state_dict(saved)
+
+    def _leave_out(self, place: int) -> None:
+        self._take_in()
+
     def _adam(self, network: EmbeddingNetwork) -> torch.optim.Adam:
         groups = self._groups(network.backbone, network.embedding)
         return torch.optim.Adam(groups, weight_decay=self.weight_decay, fused=True)

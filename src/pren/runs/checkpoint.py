@@ -114,7 +114,7 @@ def _check_training(training: dict[str, Tensor], state: State) -> None:
     if not training:
         raise ValueError(f"{TRAINING_FILE} is empty")
     number, last = training.get(ROUND_NUMBER), state.history[-1]["round"]
-    if number is not None and number.tolist() != last:
+    if number is not None and (number.numel() != 1 or number.item() != last):
         raise ValueError(f"{TRAINING_FILE} is the state of training after another round than {last}")
 
 

@@ -6,6 +6,7 @@ timings.csv         seconds per round (apart from the history, which is the same
 pseudo_labels.csv   the last round's: place in the pool (or file, where images have names), class
 predictions.csv     place in the pool (or file), class, score, confidence, familiarity; why a file cannot be read
 trust.safetensors   what rehearsals tell: forecast, confidence
+signatures.json     how the signatures were made, the encoder and all texts among it, to describe one more class
 metrics.json        where the answers are known
 model.safetensors   the model to keep
 manifest.json       the checksums of all these; written last, so where it is, the run is finished
@@ -33,6 +34,7 @@ from pren.runs.config import MOST_BYTES, RunConfig, parse_config, read_yaml
 from pren.runs.lock import LOCK, Lock
 from pren.runs.manifest import MANIFEST, checksum_holds, verify, with_checksum, write_manifest
 from pren.runs.tables import ImageTables
+from pren.signatures import RECIPE_FILE
 from pren.trust import TRUST_FILE, Labels, Trust
 
 CONFIG_FILE = "config.yaml"
@@ -44,6 +46,7 @@ ALSO = (
     "pseudo_labels.csv",
     "metrics.json",
     TRUST_FILE,
+    RECIPE_FILE,
 )  # where the method and the data have them
 
 
@@ -215,9 +218,13 @@ class RunFolder:
         """What `save_trust` has kept, None if nothing."""
         return Trust.load(self.path)
 
-    def save_results(self, labels: Labels, names: Sequence[str], metrics: dict[str, Any] | None) -> None:
-        """Write metrics and predictions, and the checksums of everything; with them the run is finished."""
+    def save_results(
+        self, labels: Labels, names: Sequence[str], metrics: dict[str, Any] | None, recipe: dict[str, Any]
+    ) -> None:
+        """Write metrics, predictions and `Problem.recipe`, and the checksums of everything: the run is finished."""
         with self._writing():
+            if recipe:
+                write_json(self.path / RECIPE_FILE, recipe)
             if metrics is not None:
                 write_json(self.path / "metrics.json", metrics)
             self.tables.write_predictions(self.path / PREDICTIONS, labels, names)

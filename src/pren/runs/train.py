@@ -193,7 +193,7 @@ def _finish(
             log.warning(
                 "The pool looks unlike the labelled images: a precision of %g may not be kept.", config.precision
             )
-    folder.save_results(labels, problem.classes.names, metrics)
+    folder.save_results(labels, problem.classes.names, metrics, problem.recipe)
 
 
 def _reopen(out: str | Path, config: RunConfig, record: dict[str, Any]) -> RunFolder:

@@ -1,15 +1,24 @@
 """What tells classes apart: a vector for each, from attributes or from words."""
 
 from pren.signatures.combine import combine, scaled_anew, source_names
-from pren.signatures.encoders import ENCODERS, Encoder, encode, register_encoder
+from pren.signatures.encoders import ENCODERS, Encoder, KnownEncoder, encode, find_encoder, register_encoder
+from pren.signatures.recipe import RECIPE_FILE, Recipe, in_template, read_recipe
+from pren.signatures.sentences import DEFAULT as DEFAULT_ENCODER
 from pren.signatures.table import Signatures
 
 __all__ = [
+    "DEFAULT_ENCODER",
     "ENCODERS",
+    "RECIPE_FILE",
     "Encoder",
+    "KnownEncoder",
+    "Recipe",
     "Signatures",
     "combine",
     "encode",
+    "find_encoder",
+    "in_template",
+    "read_recipe",
     "register_encoder",
     "scaled_anew",
     "source_names",

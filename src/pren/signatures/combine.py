@@ -79,12 +79,17 @@ def _scaled(values: Table, seen: NDArray[np.bool_], title: str) -> Table:
     """(L, m) -> (L, m), the seen rows with mean 0 and root mean square length 1."""
     with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused below
         centred = values - values[seen].mean(axis=0)
-        length = np.sqrt((centred[seen] ** 2).sum(axis=1).mean())
+        length = root_mean_square(centred[seen])
     # Rounding leaves a little of rows that are all the same.
     if not np.isfinite(length) or length <= 1e-12 * np.abs(values[seen]).max():
         raise PrenError(f"The {title} of the seen classes are all the same, or too large: leave them out.")
     result: Table = centred / length
     return result
+
+
+def root_mean_square(rows: Table) -> float:
+    """The length of rows (n, m), on average."""
+    return float(np.sqrt((rows**2).sum(axis=1).mean()))
 
 
 def _title(source: Signatures) -> str:

@@ -20,16 +20,20 @@ class Signatures:
         values: (L, m) a row for each.
         source: Where they come from, JSON-ready. Its ``kind`` is "attributes", "text" or whatever a source says.
         attributes: (m,) what the columns mean; None if they have no names.
+        texts: (L,) the descriptions of each class, where it is words that were encoded.
     """
 
     names: tuple[str, ...]
     values: NDArray[np.float64]
     source: dict[str, Any]
     attributes: tuple[str, ...] | None = None
+    texts: tuple[tuple[str, ...], ...] | None = None
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Signatures:
         """Those of some classes, in this order."""
-        return Signatures(tuple(self.names[row] for row in rows), self.values[rows], self.source, self.attributes)
+        texts = None if self.texts is None else tuple(self.texts[row] for row in rows)
+        names = tuple(self.names[row] for row in rows)
+        return Signatures(names, self.values[rows], self.source, self.attributes, texts)
 
     def record(self) -> dict[str, Any]:
         """What a run notes: the source, the width, and a hash of names and values."""

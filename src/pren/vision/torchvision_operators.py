@@ -29,8 +29,7 @@ MISSING = ("nms", "qnms")
 @cache
 def import_timm() -> ModuleType:
     """Return the module `timm`; a `PrenError` if it or torchvision cannot be imported."""
-    if "torchvision" not in sys.modules and not _operators_load():
-        _declare_operators()
+    mend_torchvision()
     try:
         return importlib.import_module("timm")
     except Exception as error:  # a mismatched build can fail in any way
@@ -38,6 +37,12 @@ def import_timm() -> ModuleType:
             f"Backbones need timm and torchvision, which cannot be imported ({error}): install pren again, and a "
             "torchvision that fits torch."
         ) from error
+
+
+def mend_torchvision() -> None:
+    """Make torchvision importable; whoever imports it through another package calls this first."""
+    if "torchvision" not in sys.modules and not _operators_load():
+        _declare_operators()
 
 
 def _operators_load() -> bool:

@@ -1,0 +1,167 @@
+"""What describes classes, and classes added later, on CUB: ``python -m benchmarks.words [--test] [METHOD ...]``.
+
+With METHOD, a name with parameters as for `benchmarks.drawn`, only what becomes of classes that are added later to it.
+Validation folds (PS) without ``--test``, CUB's test classes with it. PREN_DATA says where CUB is; names need
+``pip install 'pren[text]'``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.bird_sentences import sentences
+from benchmarks.tables import Table
+from pren.cli.options import parse_assignments
+from pren.data import load
+from pren.data.class_sources import TEMPLATE
+from pren.methods.base import Method
+from pren.methods.registry import create
+from pren.problem import ClassTable, Problem
+from pren.signatures import Signatures, combine, encode, in_template
+
+METHODS = [
+    "pren-pool",
+    "ridge-s2v:features=whitened:refinement=soft-kmeans",
+    "sje:features=whitened:refinement=soft-kmeans",
+    "ridge-s2v:features=whitened",
+    "sje:features=whitened",
+]
+ADDED = ["pren-pool", "ridge-s2v:features=whitened", "sje:features=whitened"]
+REED = "people's sentences (sent_splits.mat)"
+ONE, FOUR = "sentences of our own, as one text", "sentences of our own, four rows"
+LATER, DRAWS = 10, 3
+BIRD = "a photo of a {}, a type of bird."
+TEMPLATES = {"names": TEMPLATE, "names, 'a type of bird'": BIRD}
+CHOICES = [
+    ["attributes"],
+    [REED],
+    [ONE],
+    [FOUR],
+    ["names"],
+    ["names, 'a type of bird'"],
+    ["attributes", REED],
+    ["attributes", FOUR],
+    ["attributes", "names, 'a type of bird'"],
+    [REED, "names, 'a type of bird'"],
+    ["attributes", REED, "names, 'a type of bird'"],
+]
+Numbers = NDArray[np.int64]
+
+
+class Trial(NamedTuple):
+    """A problem whose true classes are known."""
+
+    problem: Problem
+    truth: Numbers
+
+
+def described(source: str, **options: Any) -> tuple[Trial, Signatures]:
+    """CUB with signatures of one source, as it gives them."""
+    kind = "sentences" if source == REED else "attributes"
+    problem, answers = load("cub", features="efflite0.mat", signatures=kind, **options)
+    assert answers is not None
+    table = problem.classes
+    made = Signatures(table.names, table.signatures, {"kind": source})
+    if source in (ONE, FOUR):
+        texts = [sentences(row) for row in table.signatures]
+        made = encode("minilm", table.names, [[" ".join(text)] for text in texts] if source == ONE else texts)
+    if source in TEMPLATES:
+        plain = [re.sub(r"^\d+\.", "", name) for name in table.names]
+        made = encode("minilm", table.names, [[in_template(TEMPLATES[source], name)] for name in plain])
+    return Trial(problem, answers.labels), made
+
+
+def trial(choice: Sequence[str], **options: Any) -> Trial:
+    """CUB with signatures of one source or of several."""
+    read = [described(source, **options) for source in choice]
+    problem, truth = read[0][0]
+    table = problem.classes
+    made = combine([signatures for _, signatures in read], table.seen)
+    classes = ClassTable.build(table.names, made.values, table.seen, normalise=len(choice) == 1)
+    return Trial(replace(problem, classes=classes, source={}), truth)
+
+
+def top1(method: Method, problem: Problem, truth: Numbers) -> float:
+    """Per cent right, mean of the classes."""
+    right = method.predict(problem.pool) == truth
+    return 100 * float(np.mean([right[truth == row].mean() for row in np.unique(truth)]))
+
+
+def create_from(text: str) -> Method:
+    """A method with parameters, as ``sje:features=whitened``."""
+    name, *settings = text.split(":")
+    return create(name, **parse_assignments(settings))
+
+
+def sources(test: bool) -> Table:
+    """Top-1 by what describes the classes."""
+    folds: list[dict[str, Any]] = [{}] if test else [{"fold": number} for number in (1, 2, 3)]
+    where = "CUB's test classes (PS)" if test else "CUB's validation folds, mean of three"
+    table = Table(f"Top-1, {where}", ["signatures", *(method.replace(":", " ") for method in METHODS)])
+    for choice in CHOICES:
+        trials = [trial(choice, **fold) for fold in folds]
+        cells = [f"{np.mean([top1(create_from(m).fit(t.problem), *t) for t in trials]):.1f}" for m in METHODS]
+        table.rows.append((" + ".join(choice), *cells))
+        print(*table.rows[-1], sep=" | ", file=sys.stderr, flush=True)
+    return table
+
+
+def without(problem: Problem, truth: Numbers, rows: Numbers) -> Problem:
+    """The same without some unseen classes and their images."""
+    table = problem.classes
+    kept = np.setdiff1d(np.arange(len(table)), rows)
+    names = tuple(table.names[row] for row in kept)
+    return replace(
+        problem,
+        labels=np.searchsorted(kept, problem.labels),
+        pool=problem.pool.select(np.flatnonzero(~np.isin(truth, rows))),
+        classes=ClassTable(names, table.signatures[kept], table.seen[kept], table.normalised),
+    )
+
+
+def shares(method: Method, problem: Problem, truth: Numbers, rows: Numbers) -> list[float]:
+    """Per cent right, mean of the classes: of all unseen classes, of those from the start, of those that came later."""
+    place = {name: row for row, name in enumerate(problem.classes.names)}
+    found = np.array([place[name] for name in method.classes_.names])[method.predict(problem.pool)]
+    right = {row: float((found[truth == row] == row).mean()) for row in np.unique(truth)}
+    groups = (list(right), [row for row in right if row not in rows], list(rows))
+    return [100 * float(np.mean([right[row] for row in group])) for group in groups]
+
+
+def later(test: bool, methods: Sequence[str]) -> Table:
+    """Ten of the unseen classes are added after training, in which neither they nor their images had a part."""
+    folds: list[dict[str, Any]] = [{}] if test else [{"fold": number} for number in (1, 2, 3)]
+    where = "CUB's test classes (PS)" if test else "CUB's validation folds"
+    columns = ["method", "all from the start", "ten added later"]
+    table = Table(f"Top-1 of all unseen classes (of the old ones, of the ten), {where}", columns)
+    for text in methods:
+        outcomes: list[list[list[float]]] = []
+        for fold in folds:
+            problem, truth = trial(["attributes"], **fold)
+            start = create_from(text).fit(problem)
+            for draw in range(DRAWS):
+                unseen = np.flatnonzero(problem.classes.unseen)
+                rows = np.sort(np.random.default_rng([LATER, draw]).permutation(unseen)[:LATER])
+                grown = create_from(text).fit(without(problem, truth, rows))
+                for row in rows:
+                    grown = grown.with_class(problem.classes.names[row], problem.classes.signatures[row])
+                outcomes.append([shares(method, problem, truth, rows) for method in (start, grown)])
+        cells = [f"{a:.1f} ({b:.1f}, {c:.1f})" for a, b, c in np.mean(outcomes, axis=0)]
+        table.rows.append((text.replace(":", " "), *cells))
+        print(*table.rows[-1], sep=" | ", file=sys.stderr, flush=True)
+    return table
+
+
+if __name__ == "__main__":
+    asked = [argument for argument in sys.argv[1:] if argument != "--test"]
+    test = "--test" in sys.argv
+    if not asked:
+        print(sources(test).markdown(), end="\n\n")
+    print(later(test, asked or ADDED).markdown())

@@ -1,0 +1,95 @@
+"""Classes that come or go after training: a copy of a fitted method that knows one more, or one less.
+
+Scores of the other classes stay what they were, but for what competition changes in a method whose classes share
+probabilities or votes.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pren.errors import PrenError
+from pren.methods.base import Method
+from pren.methods.params import Learned, declared
+from pren.preparation import Matrix
+from pren.problem import ClassTable
+
+Fitted = TypeVar("Fitted", bound=Method)
+
+
+def with_class(method: Fitted, name: str, signature: Matrix) -> Fitted:
+    """A copy that knows one more unseen class, at the end of the class table.
+
+    Args:
+        method: Fitted; it stays as it is.
+        name: What the class is called.
+        signature: (m,) as its source gives it: it is brought to unit length if the others were.
+
+    Raises:
+        PrenError: If there is such a class, the signature does not fit, or the method cannot take one in.
+    """
+    method._check_fitted()
+    known = method.classes_
+    if name in known.names:
+        raise PrenError(f"The model has a class {name!r} already: remove it first, or choose another name.")
+    if signature.shape != known.signatures.shape[1:]:
+        raise PrenError(f"A signature has {known.signatures.shape[1]} numbers here, not {signature.size}.")
+    if known.normalised and np.isfinite(signature).all() and signature.any():
+        signature = signature / np.abs(signature).max()
+        signature = signature / np.linalg.norm(signature)
+    if method.refinement_.looks:
+        raise PrenError(
+            f"refinement={method.refinement} was learned from the pool, where {name!r} has no place: fit again with "
+            "the class, or with refinement=none."
+        )
+    rows = np.vstack([known.signatures, signature])
+    table = ClassTable.build((*known.names, name), rows, np.append(known.seen, False), normalise=False)
+    grown = copy(method)
+    grown.classes_ = replace(table, normalised=known.normalised)
+    grown.refinement_ = type(method.refinement_)(grown._candidates())
+    grown._take_in()
+    return grown
+
+
+def without_class(method: Fitted, name: str) -> Fitted:
+    """A copy that does not know an unseen class any more.
+
+    Raises:
+        PrenError: If there is no such class, its images were learned from, or no other unseen class is left.
+    """
+    method._check_fitted()
+    known = method.classes_
+    if name not in known.names:
+        raise PrenError(f"The model has no class {name!r}: 'pren classes' lists them.")
+    row = known.names.index(name)
+    if known.seen[row]:
+        raise PrenError(f"{name!r} is a seen class, which the model has learned from: fit again without it.")
+    if known.unseen.sum() == 1:
+        raise PrenError(f"{name!r} is the only unseen class: there would be nothing to recognise.")
+    place = int(method._candidates()[:row].sum())
+    left = copy(method)
+    names = tuple(other for other in known.names if other != name)
+    left.classes_ = ClassTable(names, np.delete(known.signatures, row, 0), np.delete(known.seen, row), known.normalised)
+    for learned, declaration in declared(type(method), Learned).items():
+        setattr(left, learned, _deleted(getattr(method, learned), declaration.shape, {"L": row}))
+    kind = type(method.refinement_)
+    arrays = {
+        key: _deleted(array, kind.learns[key], {"L": row, "C": place})
+        for key, array in method.refinement_.arrays.items()
+    }
+    left.refinement_ = kind(left._candidates(), **arrays)
+    left._leave_out(int(np.argsort(method._order())[row]))
+    return left
+
+
+def _deleted(array: Matrix, sides: tuple[str, ...], rows: dict[str, int]) -> NDArray[np.float64]:
+    """An array without one place of every side that is about classes."""
+    for axis, side in enumerate(sides):
+        if side in rows:
+            array = np.delete(array, rows[side], axis)
+    return array

@@ -1,0 +1,168 @@
+"""Classes of one's own folder that are described in words, by several sources, or by tables with holes."""
+
+import logging
+import math
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pren.data import load, report_folder
+from pren.data.class_sources import filled
+from pren.errors import PrenError
+from pren.signatures import ENCODERS, KnownEncoder, Recipe, register_encoder
+
+SIGNATURES = "class,striped,hooves\nhorse,0,1\ntiger,1,0\nzebra,1,1\nseal,0.5,0.25\n"
+DESCRIPTIONS = """class,description
+horse,it runs
+horse,it has hooves
+tiger,striped cat
+zebra,hooves and striped
+seal,it swims
+"""
+WORDS = ("it", "striped", "hooves", "swims", "photo", "horse")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "mydata"
+    for name in ("images/horse/1.png", "images/tiger/1.png", "unlabelled/1.png", "unlabelled/2.png"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 4), (len(name), int(name[-5]), 0)).save(folder / name)
+    (folder / "signatures.csv").write_text(SIGNATURES)
+    (folder / "descriptions.csv").write_text(DESCRIPTIONS)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def words(monkeypatch):
+    """The usual encoder counts words here."""
+    monkeypatch.setattr(ENCODERS, "_entries", {})
+    register_encoder("minilm")(counts)
+
+
+def counts(texts):
+    return np.array([[text.split().count(word) for word in WORDS] for text in texts], dtype=float)
+
+
+def warnings(folder, **options):
+    report = report_folder(folder, **options)
+    assert not report.errors()
+    return [problem.message for problem in report.problems]
+
+
+def test_several_rows_of_a_class_are_averaged(folder):
+    problem, _ = load(folder, signatures="descriptions")
+    horse = (counts(["it runs"]) + counts(["it has hooves"]))[0] / 2
+    np.testing.assert_allclose(problem.classes.signatures[0], horse / np.linalg.norm(horse))
+    assert report_folder(folder, signatures="descriptions").descriptions == 5
+
+
+def test_names_alone_go_through_a_template(folder, caplog):
+    (folder / "signatures.csv").unlink()
+    (folder / "descriptions.csv").unlink()
+    (folder / "classes.csv").write_text("class\nhorse\ntiger\n007.striped_seal\n")
+    with caplog.at_level(logging.WARNING):
+        problem, _ = load(folder)
+    assert "by their names alone ('a photo of a {}.')" in caplog.text
+    assert problem.recipe["sources"][0]["texts"]["007.striped_seal"] == ["a photo of a striped seal."]
+    assert problem.source["signatures"]["template"] == "a photo of a {}."
+    birds, _ = load(folder, template="it is {}, a bird")
+    assert birds.recipe["sources"][0]["texts"]["horse"] == ["it is horse, a bird"]
+    with pytest.raises(PrenError, match="has no place for the name"):
+        load(folder, template="a bird")
+
+
+def test_several_sources_are_scaled_by_the_seen_classes(folder):
+    problem, _ = load(folder, signatures="attributes,descriptions", signature_weights=[1, 2])
+    assert problem.source["signatures"]["weights"] == [1.0, 2.0]
+    for block, weight in zip(np.split(problem.classes.signatures, [2], axis=1), (1, 2), strict=True):
+        np.testing.assert_allclose(block[:2].mean(axis=0), 0, atol=1e-12)
+        assert math.sqrt((block[:2] ** 2).sum(axis=1).mean()) == pytest.approx(weight)
+    assert not problem.classes.normalised
+    assert set(problem.source["files"]) == {"signatures.csv", "descriptions.csv"}
+    birds, _ = load(folder, signatures="attributes,names", template="photo of a {}")  # any table has names
+    assert set(birds.source["files"]) == {"signatures.csv"}
+
+
+def test_a_class_that_one_source_has_not(folder):
+    (folder / "descriptions.csv").write_text(DESCRIPTIONS.replace("seal,", "otter,"))
+    report = report_folder(folder, signatures="attributes,descriptions")
+    assert [str(problem) for problem in report.problems] == [
+        "signatures.csv, line 5: class 'seal' has no row in descriptions.csv.",
+        "descriptions.csv, line 6: class 'otter' has no row in signatures.csv. Did you mean 'tiger'?",
+    ]
+
+
+def test_a_recipe_makes_the_rows_again(folder):
+    for options in ({"signatures": "attributes"}, {"signatures": "descriptions"}):
+        problem, _ = load(folder, **options)
+        row = described_as_tiger(Recipe.model_validate(problem.recipe), options["signatures"])
+        np.testing.assert_allclose(row / np.linalg.norm(row), problem.classes.signatures[1])
+    problem, _ = load(folder, signatures="attributes,descriptions", signature_weights=[1, 3])
+    recipe = Recipe.model_validate(problem.recipe)
+    np.testing.assert_allclose(described_as_tiger(recipe, "attributes,descriptions"), problem.classes.signatures[1])
+
+
+def described_as_tiger(recipe, sources):
+    numbers = {"striped": 1.0, "hooves": 0.0} if "attributes" in sources else None
+    return recipe.describe("new", numbers=numbers, texts=["striped cat"] if "descriptions" in sources else ())
+
+
+class TestMissing:
+    def test_the_mean_of_the_seen_classes_fills_in(self, folder):
+        (folder / "signatures.csv").write_text(SIGNATURES.replace("zebra,1,1", "zebra, ?,1").replace("0.25", ""))
+        problem, _ = load(folder)
+        zebra, seal = problem.classes.signatures[2:]
+        np.testing.assert_allclose(zebra, np.array([0.5, 1]) / np.hypot(0.5, 1))
+        np.testing.assert_allclose(seal, np.array([0.5, 0.5]) / np.hypot(0.5, 0.5))
+        assert warnings(folder) == ["2 numbers are missing: the mean of the seen classes fills in."]
+        assert report_folder(folder).missing == 2
+
+    def test_against_a_loop(self):
+        rng = np.random.default_rng(0)
+        values, seen = rng.normal(size=(9, 5)), np.arange(9) < 4
+        values[rng.random((9, 5)) < 0.4] = np.nan
+        values[:4, 2] = np.nan  # no seen class has it
+        values[:, 4] = np.nan  # nobody has it
+        expected = values.copy()
+        for row in range(9):
+            for column in range(5):
+                if math.isnan(values[row, column]):
+                    known = [values[r, column] for r in range(9) if not math.isnan(values[r, column])]
+                    best = [values[r, column] for r in range(4) if not math.isnan(values[r, column])]
+                    expected[row, column] = np.mean(best or known or [0.0])
+        np.testing.assert_allclose(filled(values, seen), expected)
+
+
+class TestCheck:
+    def test_nearly_the_same_words(self, folder):
+        text = "a large animal that lives in the cold sea and eats a lot of fish"
+        rows = f"zebra,{text}\nseal,{text} daily\n"
+        (folder / "descriptions.csv").write_text("class,description\nhorse,it runs\ntiger,Striped cat\n" + rows)
+        (said,) = warnings(folder, signatures="descriptions")
+        assert said == "'seal' has nearly the same description as 'zebra': tell how they differ."
+
+    def test_words_that_the_encoder_does_not_read(self, folder, monkeypatch):
+        class Reader(KnownEncoder):
+            __call__ = staticmethod(counts)
+
+            def facts(self):
+                return {}
+
+            def width(self):
+                return len(WORDS)
+
+            def cuts(self, texts):
+                return [len(text) > 250 for text in texts]
+
+        monkeypatch.setattr(ENCODERS, "_entries", {"minilm": Reader()})
+        long = DESCRIPTIONS.replace("striped cat", "striped cat " * 30).replace("it runs", "it runs " * 26)
+        (folder / "descriptions.csv").write_text(long)
+        (said,) = warnings(folder, signatures="descriptions")
+        assert "does not read 'striped cat" in said
+        assert "of 'tiger' to its end: make it several rows" in said
+
+    def test_too_many_attributes(self, folder):
+        (folder / "signatures.csv").write_text("class," + ",".join(f"a{n}" for n in range(20_001)) + "\n")
+        assert "it has 20001 attributes" in report_folder(folder).problems[0].message

@@ -1,0 +1,150 @@
+"""Classes that are added to a run or removed from it, on the command line."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pren.signatures import ENCODERS
+
+WORDS = ("red", "green", "blue")
+
+
+def counts(texts):
+    """The usual encoder counts colours here."""
+    return np.array([[1 + 3 * text.split().count(word) for word in WORDS] for text in texts], dtype=float)
+
+
+@pytest.fixture(autouse=True)
+def encoder(monkeypatch):
+    monkeypatch.setattr(ENCODERS, "_entries", {"minilm": counts})
+
+
+@pytest.fixture
+def run(good, photographs, tiny_weights):
+    """A run that knows colours by numbers."""
+    return fitted(good, tiny_weights, "run")
+
+
+def fitted(good, weights, out, *more):
+    frozen = ("--backbone", "test_resnet", "--weights", weights, "--frozen")
+    good("fit", "photographs", "--method=ridge-s2v", *frozen, "--rehearsals=0", "--out", out, *more)
+    return out
+
+
+@pytest.fixture
+def in_words(photographs):
+    """The same folder with words for numbers."""
+    _, *rows = (photographs / "signatures.csv").read_text().split()
+    texts = []
+    for row in rows:
+        name, *numbers = row.split(",")
+        texts.append(f"{name},it is {' '.join(w for w, n in zip(WORDS, numbers, strict=True) if int(n))}\n")
+    (photographs / "signatures.csv").unlink()
+    (photographs / "descriptions.csv").write_text("class,description\n" + "".join(texts))
+    return photographs
+
+
+def names(good, model):
+    return {row["class"]: row["seen"] for row in json.loads(good("classes", model, "--json").out)}
+
+
+def test_they_are_listed(run, good):
+    assert names(good, run) == {**dict.fromkeys("gfedc", True), "b": False, "a": False}
+    assert "unseen" in good("classes", run).out
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("--set", "red=0,green=1", "--set", "blue=0"),
+        ("--signature", "new.npy"),
+        ("--signature", "new.csv"),
+    ],
+)
+def test_a_class_is_added_by_numbers_and_predicted(run, good, said):
+    np.save("new.npy", np.array([0.0, 1.0, 0.0]))
+    Path("new.csv").write_text("class,green,blue,red\ngrass,1,0,0\n")
+    before = Path(run, "model.safetensors").read_bytes()
+    good("classes", run, "add", "grass", *said)
+    assert names(good, "run-with-grass")["grass"] is False
+    assert Path(run, "model.safetensors").read_bytes() == before
+    good("predict", "run-with-grass", "photographs/images/f", "--out", "labels.csv", "--top", "1")
+    rows = Path("labels.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[1] for row in rows] == ['"grass"'] * 3  # class f is green
+    good("classes", "run-with-grass", "remove", "grass", "--out", "back")
+    assert names(good, "back") == names(good, run)
+
+
+def test_a_class_is_added_by_a_sentence(good, in_words, tiny_weights, monkeypatch, bad):
+    run = fitted(good, tiny_weights, "run")
+    recipe = json.loads(Path(run, "signatures.json").read_text())["sources"][0]
+    assert (recipe["encoder"], recipe["texts"]["b"]) == ("minilm", ["it is red green"])
+    good("classes", run, "add", "grass", "--description", "it is green", "--out", "new")
+    assert json.loads(Path("new/signatures.json").read_text())["sources"][0]["texts"]["grass"] == ["it is green"]
+    good("predict", "new", "photographs/images/f", "--out", "labels.csv", "--top", "1")
+    assert Path("labels.csv").read_text().count('"grass"') == 3
+    monkeypatch.setattr(ENCODERS, "_entries", {"minilm": lambda texts: -counts(texts)})
+    assert "not the one that the model was trained with" in bad(
+        "classes", run, "add", "leaf", "--description", "it is green", "--out", "other"
+    )
+    assert not Path("other").exists()
+
+
+def test_names_alone(good, photographs, tiny_weights):
+    (photographs / "signatures.csv").unlink()
+    (photographs / "classes.csv").write_text("class\n" + "\n".join("gfedcba") + "\n")
+    fitted(good, tiny_weights, "run", "--option", "template=it is green {}")
+    good("classes", "run", "add", "blue")
+    assert names(good, "run-with-blue")["blue"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("add",), "Say which class: pren classes run add NAME."),
+        (("add", "a", "--set", "red=1"), "has a class 'a' already"),
+        (("add", "x/y", "--set", "red=1"), "cannot be the name of a folder"),
+        (("add", "new"), "The attributes of 'new' are missing: add --set NAME=NUMBER or --signature FILE."),
+        (("add", "new", "--set", "red=?"), "such as --set striped=1,hooves=0, not 'red=?'"),
+        (("add", "new", "--set", "rde=1"), "There is no attribute 'rde'. Did you mean red"),
+        (("add", "new", "--set", "red=0,green=0,blue=0"), "is all zeros"),
+        (("add", "new", "--description", "red"), "The attributes of 'new' are missing"),
+        (("add", "new", "--set", "red=1", "--description", "red"), "--description has no use here"),
+        (("add", "new", "--set", "red=1", "--description", " "), "between 1 and 10000 characters"),
+        (("add", "new", "--signature", "short.npy"), "described by 3 numbers here, not by 2"),
+        (("add", "new", "--signature", "nan.npy"), "nan.npy holds NaN"),
+        (("add", "new", "--signature", "nothing.npy"), "There is no file nothing.npy"),
+        (("add", "new", "--signature", "other.csv"), "has no row for 'new'"),
+        (("remove", "g"), "'g' is a seen class"),
+        (("remove", "nobody"), "no class 'nobody'"),
+        (("remove", "a", "--set", "red=1"), "are for 'add'"),
+        (("add", "new", "--set", "red=1", "--out", "run"), "run already exists"),
+    ],
+)
+def test_what_cannot_be(run, bad, contents, arguments, message):
+    np.save("short.npy", np.ones(2))
+    np.save("nan.npy", np.array([1, 2, np.nan]))
+    Path("other.csv").write_text("class,red,green,blue\nother,1,0,0\n")
+    before = contents()
+    assert message in bad("classes", run, *arguments)
+    assert contents() == before
+
+
+def test_a_damaged_recipe(run, bad):
+    good = Path("model")
+    good.mkdir()
+    (good / "model.safetensors").write_bytes(Path(run, "model.safetensors").read_bytes())
+    (good / "signatures.json").write_text('{"sources": []}')
+    assert "signatures.json is damaged" in bad("classes", "model", "add", "new", "--set", "red=1")
+    (good / "signatures.json").unlink()
+    assert "Nobody knows what the numbers of this model mean" in bad("classes", "model", "add", "new", "--set", "red=1")
+
+
+def test_an_image_of_the_new_class(run, good):
+    """The new model takes photographs as the old one did."""
+    Image.new("RGB", (9, 9), (0, 200, 0)).save("leaf.png")
+    good("classes", run, "add", "grass", "--set", "red=0,green=1,blue=0", "--out", "new")
+    assert json.loads(good("predict", "new", "leaf.png", "--json").out)["predictions"][0]["confidence"] is None
