@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from campaigns.fuzz import arrays, configs, folders, tables
+from campaigns.fuzz import arrays, configs, folders, own_folders, tables
 from campaigns.fuzz.command import REFUSED, SECONDS, SUCCESS, TOO_LARGE
 from campaigns.fuzz.engine import Property, Report, run
 from campaigns.fuzz.templates import prepare
@@ -18,7 +18,8 @@ from campaigns.fuzz.templates import prepare
 PROPERTIES = (
     Property("configs", 0.3, configs.CASES, configs.check),
     Property("arrays", 0.3, arrays.CASES, arrays.check),
-    Property("folders", 0.35, folders.CASES, folders.check),
+    Property("folders", 0.25, folders.CASES, folders.check),
+    Property("own folders", 0.1, own_folders.CASES, own_folders.check),
     Property("tables", 0.05, tables.CASES, tables.check),
 )
 MEMORY = 4 << 30  # bytes beyond what is in use; whoever wants more gets an error, and not the machine's last page

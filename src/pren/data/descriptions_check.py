@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from pren.data.class_tables import ClassRows, Content
 from pren.data.findings import Findings
@@ -11,7 +11,7 @@ from pren.errors import PrenError, quoted
 from pren.signatures import DEFAULT_ENCODER, KnownEncoder, find_encoder
 
 MOST_COMPARED = 1000  # classes; each is compared with every other
-NEARLY = 0.9  # of all words of two descriptions, how many are in both
+NEARLY = 0.8  # of all pairs of neighbouring words in two descriptions, how many are in both
 SHORT = 200  # characters: so few are no more tokens than any encoder reads
 
 
@@ -28,11 +28,12 @@ def look_for_twins(rows: ClassRows, findings: Findings) -> None:
 def look_at_words(rows: ClassRows, encoder: str | None, findings: Findings) -> None:
     """Look for classes with the same or nearly the same words, an encoder that is missing, and texts that it cuts."""
     words = {name: _words(" ".join(map(str, texts))) for name, texts in rows.rows.items()}
+    pairs = {name: set(pairwise(these)) for name, these in words.items()}
     if len(words) <= MOST_COMPARED:
         for (one, these), (other, those) in combinations(words.items(), 2):
             if these == those:
                 message = f"{quoted(other)} has the same description as {quoted(one)}: nothing tells them apart."
-            elif len(set(these) & set(those)) >= NEARLY * len(set(these) | set(those)):
+            elif len(pairs[one] & pairs[other]) >= NEARLY * len(pairs[one] | pairs[other]) > 0:
                 message = f"{quoted(other)} has nearly the same description as {quoted(one)}: tell how they differ."
             else:
                 continue
