@@ -1,4 +1,4 @@
-"""docs/guide/own-data.md as a new user follows it: sentences, one command, labels; then one more class by a sentence."""
+"""docs/guide/own-data.md as a new user follows it: sentences, one command, labels; then a class by a sentence."""
 
 import csv
 import re
