@@ -44,7 +44,7 @@ bench: $(VENV)/.installed-dev  ## run the benchmarks: ratios of timings in one r
 crash: $(VENV)/.installed-dev  ## kill 200 runs at random moments, resume them and compare (15 minutes)
 	$(BIN)/python -m campaigns.crash $(ARGS)
 
-fuzz: $(VENV)/.installed-dev  ## feed 10,000 mutated configurations, arrays and run folders to the command line
+fuzz: $(VENV)/.installed-dev  ## feed mutated data, pictures, run folders and command lines to pren for ten minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m campaigns.fuzz $(ARGS)
 
 clean:  ## remove build artefacts and caches (runs/ and .venv stay)

@@ -23,6 +23,7 @@ from pren.methods.storage import MODEL_FILE, read_model, write_model
 from pren.runs.checkpoint import FILES, STATE_FILE, TRAINING_FILE
 from pren.runs.folder import CONFIG_FILE, result_files
 from pren.runs.manifest import MANIFEST, with_checksum, write_manifest
+from pren.trust import TRUST_FILE
 
 KINDS = (
     *("delete", "folder", "full folder", "pipe", "link inside", "link outside", "dead link", "link to itself"),
@@ -172,9 +173,9 @@ class Forge:
         if path.name == CONFIG_FILE:
             text = yaml.safe_dump(self.edit.apply(yaml.safe_load(path.read_text())), sort_keys=False)
             path.write_bytes(with_checksum(text.encode()))
-        elif path.name == MODEL_FILE:
+        elif path.name in (MODEL_FILE, TRUST_FILE):
             tensors, facts = read_model(path)
-            if self.change:
+            if self.change and tensors:
                 tensors = _forge_tensors(tensors, self.tensor, self.change)
             else:
                 facts = self.edit.apply(facts)
@@ -264,7 +265,7 @@ def _forged(files: list[str], edits: SearchStrategy[StructureEdit], tensor_chang
     return st.builds(Forge, st.sampled_from(files), edits, PLACES, st.sampled_from(tensor_changes), depths)
 
 
-SAID = _forged([MODEL_FILE, STATE_FILE, MANIFEST, "metrics.json"], JSON_EDITS, [""]) | _forged(
+SAID = _forged([MODEL_FILE, TRUST_FILE, STATE_FILE, MANIFEST, "metrics.json"], JSON_EDITS, [""]) | _forged(
     [CONFIG_FILE], JSON_EDITS | FORGED_YAML, [""]
 )
 TENSORS = _forged(

@@ -16,7 +16,7 @@ from hypothesis.strategies import SearchStrategy
 from campaigns.fuzz.command import TOO_LARGE, TooLarge
 from campaigns.fuzz.templates import Workshop
 
-BLOCK = 250  # cases that hypothesis plans at once; between blocks the clock is looked at
+BLOCK = 100  # cases that hypothesis plans at once; between blocks the clock is looked at
 STEP = 1_000_003  # between the seeds of blocks, so that neighbouring seeds share none
 
 
@@ -66,7 +66,7 @@ def run(prop: Property, workshop: Workshop, cases: int, seed: int, seconds: floa
             hypothesis.seed(its_seed)(as_test(prop, workshop, report.outcomes, max_examples=size))()
         except Exception as error:  # whatever escapes from a case is what we are here for
             report.failure = _explain(error)
-            report.repeat = f"--only {prop.name} --cases {size} --seed {its_seed}"
+            report.repeat = f"--only '{prop.name}' --cases {size} --seed {its_seed}"
             break
     report.seconds = time.perf_counter() - began
     return report

@@ -16,7 +16,7 @@ from campaigns.fuzz.command import REFUSED, SUCCESS, Result, changes, pren, snap
 from campaigns.fuzz.damage import LOCKED, OTHER_DAMAGES, SAID, SPOILS, TENSORS, Damage, Spoil
 from campaigns.fuzz.templates import RUNS, Workshop
 
-VERBS = ("show", "show as text", "evaluate", "predict", "resume")
+VERBS = ("show", "show as text", "evaluate", "predict", "suggest", "resume")
 NOT_KEPT = ("config.yaml", "timings.csv", "manifest.json", "state.json")  # with times in them, or hashes of such
 
 
@@ -82,6 +82,7 @@ def _use(workshop: Workshop, verb: str) -> Result:
             "show as text": ("show", "run"),
             "evaluate": ("evaluate", "run", "--json"),
             "predict": ("predict", "run", str(workshop.inputs), "--out", "out.csv"),
+            "suggest": ("suggest", "run", "--json"),
             "resume": ("fit", "--resume", "--out", "run", "--json"),
         }[verb]
     )

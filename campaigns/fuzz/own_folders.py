@@ -1,110 +1,240 @@
-"""Mutated tables of a folder of photographs, and hostile words for classes that are added to a run."""
+"""Mutated folders of photographs, under every command that reads one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import os
+import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from unittest import mock
 
-import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
-from numpy.typing import NDArray
-from PIL import Image
 
-from campaigns.fuzz.command import changes, pren, snapshot
+from campaigns.fuzz.command import SUCCESS, changes, pren, snapshot
 from campaigns.fuzz.mutations import BYTE_EDITS, LINE_EDITS, ByteEdit, LineEdit
-from campaigns.fuzz.templates import Workshop
-from pren.signatures import ENCODERS
+from campaigns.fuzz.templates import EXTRACTOR, Workshop
+from pren.files import from_cell
 
-TABLES = {
-    "signatures.csv": "class,red,green\nr,1,0\ng,0,1\nb,?,0.5\ny,1,\n",
-    "descriptions.csv": "class,description\nr,it is red\nr,red\ng,it is green\nb,it is neither\ny,red and green\n",
-    "classes.csv": "class\nr\ng\nb\ny\n",
-    "answers.csv": "file,class\n0.png,b\n1.png,y\n",
-}
-SOURCES = ("attributes", "descriptions", "names", "attributes,descriptions", "descriptions,names")
-QUICK = {"backbone": "small-cnn", "heads": 2, "dim": 1, "rounds": 1, "initial_batches": 1, "batches": 1, "hidden": [4]}
-WORDS = st.text(max_size=12) | st.sampled_from(
-    [
-        "red=1",
-        "red=1,green=0",
-        "red=nan",
-        "=1+1",
-        "\0",
-        "\ud800",
-        "\x1b[31m",
-        "../x",
-        "/",
-        ".",
-        " ",
-        "",
-        "r",
-        "x" * 300,
-        "x" * 10_001,
-    ]
+TABLES = ("signatures.csv", "labels.csv", "answers.csv")
+NAMES = (
+    *("\x1b[31;1mevil\x1b]0;owned\x07.png", "\u202egnp.exe", "a\nError: forged.png", "=cmd|'calc'!A0", "=1+1.png"),
+    *(
+        "@SUM(A1).png",
+        "-1+2",
+        "'=1",
+        "''-1.png",
+        "[red]x[bold].png",
+        ":smile:",
+        "é",
+        "e\u0301.png",
+        "a,b.png",
+        '"',
+        "'",
+    ),
+    *(" a", "a ", "a;b", "..png", ".png", "x" * 200 + ".png", "\udcff.png", "-", "--help", "~", "%s", "{}", "'"),
 )
+ROWS = (
+    *(
+        "a,1,0,0",
+        "g,1,0,0",
+        "=1+1,1,1,0",
+        "'=1+1,1,1,0",
+        "x,nan,0,1",
+        "x,1e999,0,1",
+        "x,0,0,0",
+        "x,1_0,0,0",
+        "x,'-1,0,1",
+    ),
+    *(
+        "x",
+        ",,,",
+        '"',
+        'x,"1',
+        "x,1,0,0,0",
+        "\ufeffx,1,0,0",
+        "../x,1,0,0",
+        "a/b,1,0,1",
+        "0.png,a",
+        "0.png,zzz",
+        "0.png,",
+    ),
+    *("unlabelled/0.png,a", "../images/g/0.png,a", "class,red", "file,class", "\x1b[31m,1,0,0", "x" * 3000, "x;1;0;0"),
+)
+KINDS = (
+    "pipe",
+    "folder",
+    "dead link",
+    "link to itself",
+    "link outside",
+    "device",
+    "empty",
+    "unreadable",
+    "twin",
+    "gone",
+)
+VERBS = ("check", "check json", "fit", "fit gzsl", "fit sure", "suggest", "predict", "extract", "forecast")
 
 
 @dataclass(frozen=True)
-class Own:
-    """A table of the folder, what happened to it, what classes are described by, and what is said of a new one."""
+class Damage:
+    """A change of such a folder.
 
-    file: str
-    edits: tuple[ByteEdit | LineEdit, ...]
-    sources: str
-    weights: str | None
-    added: tuple[str, str, str] | None  # a name, what follows --set, what follows --description
+    Attributes:
+        what: "table", "picture", "name", "class" or "kind".
+        which: The table, file or class, taken modulo how many there are.
+        edit: What is done to the content of a table or a picture.
+        text: A new name; one of `KINDS`.
+        in_table: Whether a class is renamed in the table as well.
+    """
+
+    what: str
+    which: int
+    edit: LineEdit | ByteEdit
+    text: str
+    in_table: bool
+
+    def apply(self, folder: Path) -> None:
+        """Damage the folder."""
+        with suppress(OSError):  # a name that is too long or taken, or what an earlier damage has left
+            if self.what == "table":
+                path = folder / TABLES[self.which % len(TABLES)]
+                _edit(path, self.edit)
+            elif self.what == "class":
+                self._rename_class(folder)
+            elif files := sorted(path for path in folder.rglob("*.png") if path.is_file() and not path.is_symlink()):
+                self._spoil(files[self.which % len(files)])
+
+    def _spoil(self, path: Path) -> None:
+        if self.what == "picture":
+            _edit(path, self.edit)
+        elif self.what == "name":
+            path.rename(path.with_name(self.text))
+        else:
+            _replace(path, self.text)
+
+    def _rename_class(self, folder: Path) -> None:
+        classes = sorted(path for path in (folder / "images").iterdir() if path.is_dir())
+        old = classes[self.which % len(classes)]
+        old.rename(old.with_name(self.text))
+        if self.in_table:
+            table = folder / "signatures.csv"
+            name = '"' + self.text.replace('"', '""') + '"'
+            lines = table.read_text(errors="surrogateescape").split("\n")
+            lines = [f"{name},{line.partition(',')[2]}" if line.startswith(f"{old.name},") else line for line in lines]
+            table.write_text("\n".join(lines), errors="surrogateescape")
 
 
-CASES: SearchStrategy[Own] = st.builds(
-    Own,
-    st.sampled_from(list(TABLES)),
-    st.lists(LINE_EDITS | BYTE_EDITS, max_size=2).map(tuple),
-    st.sampled_from(SOURCES),
-    st.none() | st.sampled_from(["[1,2]", "[0,1]", "[1e400,1]", "[]", "x", "[1,2,3]"]),
-    st.none() | st.tuples(WORDS, WORDS, WORDS),
+def _edit(path: Path, edit: LineEdit | ByteEdit) -> None:
+    content = path.read_bytes()
+    if isinstance(edit, ByteEdit):
+        path.write_bytes(edit.apply(content))
+    else:
+        text = edit.apply(content.decode(errors="surrogateescape"))
+        path.write_bytes(text.encode(errors="surrogatepass"))
+
+
+def _replace(path: Path, kind: str) -> None:
+    if kind == "unreadable":
+        path.chmod(0)
+        return
+    if kind == "twin":
+        shutil.copyfile(path, path.with_name(f"copy of {path.name}"))
+        return
+    path.unlink()
+    targets = {
+        "dead link": "nowhere",
+        "link to itself": path.name,
+        "link outside": "/etc/hostname",
+        "device": "/dev/zero",
+    }
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "empty":
+        path.touch()
+    elif kind in targets:
+        path.symlink_to(targets[kind])
+
+
+@dataclass(frozen=True)
+class OwnFolder:
+    """A folder of photographs, what happened to it, and what it is used for then."""
+
+    damages: tuple[Damage, ...]
+    verb: str
+
+
+_LINES = st.builds(
+    LineEdit,
+    st.sampled_from(["insert", "delete", "duplicate", "swap", "replace"]),
+    st.integers(0, 20),
+    st.integers(0, 20),
+    st.sampled_from(ROWS),
 )
 
 
-def check(workshop: Workshop, case: Own) -> str:
-    """Fit to such a folder and, if that can be, add a class."""
+def _damages(what: str, edits: SearchStrategy[LineEdit | ByteEdit], texts: tuple[str, ...]) -> SearchStrategy[Damage]:
+    return st.builds(Damage, st.just(what), st.integers(0, 60), edits, st.sampled_from(texts), st.booleans())
+
+
+_DAMAGES = st.one_of(
+    _damages("table", _LINES, ("",)),
+    _damages("table", LINE_EDITS | BYTE_EDITS, ("",)),
+    _damages("picture", BYTE_EDITS, ("",)),
+    _damages("name", BYTE_EDITS, NAMES),
+    _damages("class", BYTE_EDITS, NAMES),
+    _damages("kind", BYTE_EDITS, KINDS),
+)
+CASES: SearchStrategy[OwnFolder] = st.builds(
+    OwnFolder, st.lists(_DAMAGES, min_size=1, max_size=3).map(tuple), st.sampled_from(VERBS)
+)
+
+
+def check(workshop: Workshop, case: OwnFolder) -> str:
+    """Damage a copy of the folder and use it."""
     place = workshop.fresh()
-    for name, colour in (("images/r/0", 200), ("images/g/0", 90), ("unlabelled/0", 10), ("unlabelled/1", 250)):
-        path = place / "own" / f"{name}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (8, 8), (colour, 255 - colour, 0)).save(path)
-    for file, text in TABLES.items():
-        (place / "own" / file).write_bytes(_edited(text, case.edits if file == case.file else ()))
-    weights = [] if case.weights is None else ["--option", f"signature_weights={case.weights}"]
-    arguments = ["--signatures", case.sources, *weights, "--rehearsals", "0", "--out", "run"]
-    quick = ["--method", "pren", *(f"--set={key}={value}" for key, value in QUICK.items())]
-    before = snapshot(place / "own")
-    with mock.patch.object(ENCODERS, "_entries", {"minilm": _letters}):
-        result = pren("fit", "own", *quick, *arguments)
-        if result.code == 0 and case.added is not None:
-            name, numbers, words = case.added
-            run = snapshot(place / "run")
-            result = pren("classes", "run", "add", "--set", numbers, "--description", words, "--out", "new", "--", name)
-            changed = changes(run, snapshot(place / "run"))
-            assert not changed, f"the run has changed: {changed}"
-            assert (result.code == 0) == Path("new").exists(), "a model without success, or the other way round"
-    changed = changes(before, snapshot(place / "own"))
-    assert not changed, f"the user's files have changed: {changed}"
+    folder = place / "mine"
+    shutil.copytree(workshop.photographs, folder)
+    for damage in case.damages:
+        damage.apply(folder)
+    inputs = (folder, workshop.template("own"))
+    before = snapshot(*inputs)
+    result = pren(*_command(workshop, case.verb), may_report=case.verb.startswith("check"))
+    changed = changes(before, snapshot(*inputs))
+    assert not changed, f"input files have changed: {changed}"
+    made = {path.name for path in place.iterdir()} - {"mine", "cache", "run", "out.csv"}
+    assert not made, f"files where none belong: {made}"
+    if result.outcome == SUCCESS and case.verb.startswith("fit"):
+        _check_table(place / "run" / "predictions.csv", folder)
+        shown = pren("show", "run")
+        assert shown.outcome == SUCCESS, f"a run that was just written cannot be shown: {shown.err}"
     return result.outcome
 
 
-def _edited(text: str, edits: Sequence[ByteEdit | LineEdit]) -> bytes:
-    content = text.encode()
-    for edit in edits:
-        if isinstance(edit, ByteEdit):
-            content = edit.apply(content)
-        else:
-            content = edit.apply(content.decode(errors="surrogateescape")).encode(errors="surrogatepass")
-    return content
+def _command(workshop: Workshop, verb: str) -> tuple[str, ...]:
+    vision = (*EXTRACTOR, "--weights", str(workshop.weights), "--cache", "cache")
+    fit = ("fit", "mine", "--method", "eszsl", *vision, "--out", "run")
+    run = str(workshop.template("own"))
+    return {
+        "check": ("data", "check", "mine"),
+        "check json": ("data", "check", "mine", "--json"),
+        "fit": (*fit, "--rehearsals", "0"),
+        "fit gzsl": (*fit, "--setting", "gzsl", "--hold-out", "0.5", "--rehearsals", "0"),
+        "fit sure": (*fit, "--rehearsals", "2", "--precision", "0.9"),
+        "suggest": ("suggest", run, "--data", "mine", "--cache", "cache", "--out", "out.csv"),
+        "predict": ("predict", run, "mine/unlabelled", "--cache", "cache", "--out", "out.csv", "--top", "2"),
+        "extract": ("extract", "mine", *vision[:-2], "--out", "cache"),
+        "forecast": ("forecast", "mine", "--method", "eszsl", "--rehearsals", "2", *vision),
+    }[verb]
 
 
-def _letters(texts: Sequence[str]) -> NDArray[np.float64]:
-    """How often some letters are in each text."""
-    return np.array([[1 + text.count(letter) for letter in "regnit"] for text in texts], dtype=float)
+def _check_table(path: Path, folder: Path) -> None:
+    """See that every row names a file of the pool, and no cell is a formula."""
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))[1:]
+    assert not any(cell.startswith(("=", "+", "@", "\t", "\r")) for row in rows for cell in (row[0], row[1]))
+    for row in rows:
+        assert (folder / "unlabelled" / from_cell(row[0])).exists(), f"{row[0]!r} is not a file of the pool"

@@ -190,6 +190,9 @@ class TestFileNames:
     def test_data_check(self, good, folder):
         self.check(good("data", "check", folder))
 
+    def test_what_is_missing_is_one_line(self, pren):
+        assert "Error: Missing argument 'kind'. Choose from: methods, datasets, backbones" in pren("list").err
+
     def test_arguments(self, pren):
         for arguments in (["fit", f"--{FILE}"], ["fit", "numbers", FILE], [FILE], ["fit", "--devices", FILE]):
             result = pren(*arguments)

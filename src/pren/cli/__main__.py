@@ -6,7 +6,7 @@ interrupted.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import typer
 
@@ -30,7 +30,7 @@ from pren.cli.output import complain, visible
 from pren.errors import PrenError, SharedError
 from pren.version import __version__
 
-UsageError: Any = typer.BadParameter.__mro__[1]  # which typer has no name for
+UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])  # which typer has no name for
 
 app = typer.Typer(
     name="pren",
@@ -74,7 +74,8 @@ def _exit_code() -> int:
         return int(app(standalone_mode=False) or 0)
     except UsageError as error:
         if error.ctx is None or error.message != error.ctx.get_help():
-            error.message = visible(error.message)
+            said = visible(" ".join(error.format_message().split()))
+            error.format_message = lambda: said  # type: ignore[method-assign]  # which `show` asks for
         error.show()
         return int(error.exit_code)
     except SystemExit as end:

@@ -1,0 +1,79 @@
+"""Any command line: verbs, options and arguments at random, many of them hostile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from campaigns.fuzz.command import changes, pren, snapshot
+from campaigns.fuzz.configs import ARGUMENTS
+from campaigns.fuzz.templates import Workshop
+
+# Not `demo` and no valid `tune` or `compare`: they take minutes, and start processes.
+VERBS: tuple[tuple[str, ...], ...] = (
+    *(("fit",), ("evaluate",), ("predict",), ("show",), ("suggest",), ("forecast",), ("extract",)),
+    *(("list",), ("data",), ("data", "check"), ("data", "show"), ("tune", "eszsl", "nowhere"), ("compare", "nowhere")),
+    *((), ("",), ("fi",), ("--version",), ("-x",)),
+)
+OPTIONS = (
+    *("--help", "--json", "--out", "--method", "--set", "--option", "--setting", "--seed", "--split", "--root"),
+    *("--cache", "--weights", "--backbone", "--geometry", "--frozen", "--features", "--signatures", "--hold-out"),
+    *("--rehearsals", "--precision", "--count", "--top", "--among", "--confused", "--threads", "--accelerator"),
+    *("--config", "--resume", "--data", "--strict", "--workers", "--trials", "--methods", "--seeds", "--start", "--"),
+)
+PLACES = (
+    "{data}",
+    "{inputs}",
+    "{run}",
+    "{own}",
+    "{folder}",
+    "{folder}/unlabelled",
+    "nowhere",
+    ".",
+    "/",
+    "/dev/null",
+    "-",
+)
+FIRST = ("--rehearsals", "0", "--method", "eszsl")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line; in its arguments {data}, {inputs}, {run}, {own} and {folder} stand for what there is."""
+
+    verb: tuple[str, ...]
+    arguments: tuple[str, ...]
+
+
+_WORD = st.sampled_from(PLACES) | st.sampled_from(OPTIONS) | ARGUMENTS
+_PAIR = st.tuples(st.sampled_from(OPTIONS), ARGUMENTS | st.sampled_from(PLACES))
+CASES: SearchStrategy[Command] = st.builds(
+    Command,
+    st.sampled_from(VERBS),
+    st.tuples(
+        st.lists(_WORD, max_size=3).map(tuple), st.lists(_PAIR, max_size=2).map(lambda pairs: sum(pairs, ()))
+    ).map(lambda parts: parts[0] + parts[1]),
+)
+
+
+def check(workshop: Workshop, case: Command) -> str:
+    """Run it."""
+    workshop.fresh()
+    there = {
+        "{data}": str(workshop.data),
+        "{inputs}": str(workshop.inputs),
+        "{run}": str(workshop.template("finished")),
+        "{own}": str(workshop.template("own")),
+        "{folder}": str(workshop.photographs),
+    }
+    arguments = [*case.verb, *(FIRST if case.verb == ("fit",) else ()), *case.arguments]
+    for name, path in there.items():
+        arguments = [argument.replace(name, path) for argument in arguments]
+    inputs = (workshop.data, workshop.inputs, workshop.photographs, *map(workshop.template, ("finished", "own")))
+    before = snapshot(*inputs)
+    result = pren(*arguments, may_report=True)
+    changed = changes(before, snapshot(*inputs))
+    assert not changed, f"input files have changed: {changed}"
+    return result.outcome
