@@ -86,7 +86,7 @@ def extraction(quiet: bool = False) -> Iterator[OnProgress | None]:
             last, before = now, done
             rate = fresh / max(now - started, 1e-9)
             progress.update(task, completed=done, total=total, visible=fresh > 0, rate=f"{rate:.0f} images/s")
-            if not console.is_terminal and now - said > SECONDS_BETWEEN_LINES:
+            if fresh and not console.is_terminal and now - said > SECONDS_BETWEEN_LINES:
                 said = now
                 console.print(f"  extracted {done}/{total}   {rate:.0f} images/s   {(total - done) / rate:.0f} s left")
 
