@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from PIL import Image
 
 from pren.signatures import ENCODERS
@@ -148,3 +149,37 @@ def test_an_image_of_the_new_class(run, good):
     Image.new("RGB", (9, 9), (0, 200, 0)).save("leaf.png")
     good("classes", run, "add", "grass", "--set", "red=0,green=1,blue=0", "--out", "new")
     assert json.loads(good("predict", "new", "leaf.png", "--json").out)["predictions"][0]["confidence"] is None
+
+
+@pytest.mark.slow
+class TestContinue:
+    """``pren fit --continue``."""
+
+    QUICK = (
+        "heads=2 dim=2 hidden=[4] rounds=1 initial_batches=1 batches=1 batch_size=4 n_max=2 backbone=small-cnn".split()
+    )
+
+    @pytest.fixture
+    def first(self, good, photographs):
+        return good("fit", "photographs", "--method=pren", *(f"--set={one}" for one in self.QUICK), "--out", "first")
+
+    def test_a_class_that_the_table_has_got_since(self, first, good, bad, photographs):
+        with (photographs / "signatures.csv").open("a") as file:
+            file.write("olive,1,1,0.5\n")
+        good("fit", "photographs", "--continue", "first", "--out", "second")
+        config = yaml.safe_load(Path("second/config.yaml").read_text())
+        assert config["params"]["hidden"] == [4]
+        assert config["record"]["continues"].endswith("/first")
+        assert "olive" in names(good, "second")
+        assert "another network" in bad(
+            "fit", "photographs", "--continue", "first", "--set", "hidden=[5]", "--out", "third"
+        )
+        assert not Path("third").exists()
+
+    def test_where_it_makes_no_sense(self, first, bad, run):
+        assert "--continue RUN makes a new run" in bad("fit", "photographs", "--continue", "first")
+        assert "is not a run folder" in bad("fit", "photographs", "--continue", "nowhere", "--out", "second")
+
+    def test_a_method_that_fits_in_one_go(self, run, good):
+        assert "fits in one go" in good("fit", "photographs", "--continue", run, "--out", "second").err
+        assert Path("second/predictions.csv").read_bytes() == Path(run, "predictions.csv").read_bytes()

@@ -163,3 +163,41 @@ class TestRefusals:
         scores = np.delete(method.scores(pool), row, axis=1)
         scores[:, :15] = -np.inf  # seen classes
         assert [kept[place] for place in left] == [kept[place] for place in scores.argmax(axis=1)]
+
+
+class TestContinuing:
+    """A fit that starts from a model, with more classes."""
+
+    def last(self, method, problem, **options):
+        rounds = list(method.fit_rounds(problem, **options))
+        return rounds[-1].measures["loss"]
+
+    @pytest.mark.parametrize("name", ["pren", "pren-no-projection", "qfsl"])
+    def test_without_training_it_is_the_model_with_the_class(self, planted, quick, name):
+        build, signature, pool, _ = planted
+        still = {"epochs": 0} if name == "qfsl" else {"rounds": 0, "initial_batches": 0}
+        method = quick(name).fit(build(19))
+        again = quick(name, **still)
+        list(again.fit_rounds(build(20), start=method))
+        np.testing.assert_allclose(again.scores(pool), method.with_class(NEW, signature).scores(pool), rtol=1e-5)
+        list(again.fit_rounds(build(18), start=method))
+        np.testing.assert_allclose(again.scores(pool), method.without_class("zzz").scores(pool), rtol=1e-5)
+
+    def test_the_old_model_stays_as_it_is(self, planted, quick):
+        build, _, pool, _ = planted
+        method = quick("pren").fit(build(19))
+        before = method.scores(pool)
+        list(quick("pren").fit_rounds(build(19), start=method))
+        np.testing.assert_array_equal(method.scores(pool), before)
+
+    def test_what_it_cannot_start_from(self, planted, quick):
+        build = planted[0]
+        method = quick("pren").fit(build(19))
+        with pytest.raises(PrenError, match="another network"):
+            list(quick("pren", hidden=(9,)).fit_rounds(build(19), start=method))
+        with pytest.raises(PrenError, match="cannot start from a model of pren"):
+            list(quick("qfsl").fit_rounds(build(19), start=method))
+        other = build(19)
+        other.classes.signatures[3] += 1
+        with pytest.raises(PrenError, match="'class 03' is described otherwise"):
+            list(quick("pren").fit_rounds(other, start=method))

@@ -37,6 +37,10 @@ def fit(
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same model, with as many threads.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder; by default a name under runs/.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run in --out.")] = False,
+    start: Annotated[
+        Path | None,
+        typer.Option("--continue", metavar="RUN", help="A new run from this one's model and settings: more data."),
+    ] = None,
     assignments: options.Assignments = None,
     trust: TrustChoice,
     processes: Processes,
@@ -47,13 +51,16 @@ def fit(
 ) -> None:
     """Train a method, label the pool and keep the model."""
     show_log()
+    if start is not None and (resume or out is None):
+        raise PrenError("--continue RUN makes a new run: name its folder with --out, and leave --resume out.")
     params, data_options = options.parse_assignments(assignments or []), chosen.options()
     fabric = launch(processes, accelerator)
 
     def read_config() -> RunConfig:
         from pren.runs.folder import RunFolder
 
-        base = RunFolder.open(out).config().model_dump() if resume and out is not None else None
+        before = out if resume else start
+        base = None if before is None else RunFolder.open(before).config().model_dump()
         given = {"data": data, "method": method, **chosen.settings(), **trust.settings()}
         built = options.build_config(given, data_options, params, config, base)
         return options.with_seed(chosen_method(built, vision, quiet=not fabric.is_global_zero), seed)
@@ -76,6 +83,7 @@ def fit(
             wanted,
             folder,
             resume=resume,
+            start=start,
             command=command,
             on_round=on_round,
             on_extract=on_extract,

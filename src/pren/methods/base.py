@@ -106,7 +106,11 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         return self
 
     def fit_rounds(
-        self, problem: Problem, state: dict[str, Tensor] | None = None, fabric: Fabric | None = None
+        self,
+        problem: Problem,
+        state: dict[str, Tensor] | None = None,
+        fabric: Fabric | None = None,
+        start: Method | None = None,
     ) -> Iterator[Round]:
         """Fit step by step.
 
@@ -115,6 +119,8 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
             state: What `training_state` returned after some round, to go on from there with the model as it is. Of
                 several processes, the first one's model counts.
             fabric: As for `fit`.
+            start: A model of the same kind to start from, maybe of other unseen classes or of another pool; what fits
+                in one go has no use for it.
 
         Yields:
             Every finished round; nothing for methods that fit in one go.

@@ -6,7 +6,7 @@ probabilities or votes.
 
 from __future__ import annotations
 
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import replace
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ from pren.methods.base import Method
 from pren.methods.params import Learned, declared
 from pren.preparation import Matrix
 from pren.problem import ClassTable
+from pren.refinement.base import Unrefined
 
 Fitted = TypeVar("Fitted", bound=Method)
 
@@ -85,6 +86,32 @@ def without_class(method: Fitted, name: str) -> Fitted:
     left.refinement_ = kind(left._candidates(), **arrays)
     left._leave_out(int(np.argsort(method._order())[row]))
     return left
+
+
+def with_classes_of(method: Fitted, table: ClassTable) -> Fitted:
+    """A copy of a model that knows the unseen classes of a table, and no other ones; what refines its scores is gone.
+
+    Raises:
+        PrenError: If a class is described otherwise than before, or has become a seen one or an unseen one.
+    """
+    known, unchanged = method.classes_, copy(method)
+    unchanged.refinement_ = Unrefined(method._candidates())
+    place = {name: row for row, name in enumerate(known.names)}
+    new = [name for name in table.names if name not in place]
+    for row, name in enumerate(table.names):
+        before = place.get(name)
+        if (before is None and table.seen[row]) or (before is not None and table.seen[row] != known.seen[before]):
+            raise PrenError(f"{name!r} has got labelled images, or lost them, since the model was fitted: fit anew.")
+        if before is not None and not np.allclose(table.signatures[row], known.signatures[before], rtol=0, atol=1e-6):
+            raise PrenError(f"{name!r} is described otherwise than when the model was fitted: fit anew.")
+    changed = unchanged
+    for name in new:
+        changed = with_class(changed, name, table.signatures[table.names.index(name)])
+    for name in (name for name in known.names if name not in table.names):
+        changed = without_class(changed, name)
+    if changed is unchanged:
+        changed.network_ = deepcopy(method.network_)
+    return changed
 
 
 def _deleted(array: Matrix, sides: tuple[str, ...], rows: dict[str, int]) -> NDArray[np.float64]:

@@ -66,16 +66,24 @@ class NetworkMethod(Method):
         """
 
     def fit_rounds(
-        self, problem: Problem, state: dict[str, Tensor] | None = None, fabric: Fabric | None = None
+        self,
+        problem: Problem,
+        state: dict[str, Tensor] | None = None,
+        fabric: Fabric | None = None,
+        start: Method | None = None,
     ) -> Iterator[Round]:
         """Train round by round; see `Method.fit_rounds`."""
         self._begin(problem, fresh=state is None)
         fabric = fabric or single_process()
         self.check_processes(fabric.world_size)
+        if start is not None and state is None:
+            self.preparation_ = start.preparation_  # what its network has learned to take
         given, problem = problem, self._as_taken(problem)
         self._pool = self._preprocessed(given.pool)
         if not self._is_fitted():  # with a state: the first of several processes alone has read the model
             self.network_ = self._build(None)
+            if start is not None and state is None:
+                self._inherit(start)
         network = self.network_.to(fabric.device)
         self._check_network()
         share_weights(fabric, network)
@@ -93,6 +101,24 @@ class NetworkMethod(Method):
         if "refinement_" not in vars(self):  # there are no rounds at all
             self._fit_refinement(given, fabric)
         del self._pool
+
+    def _inherit(self, start: Method) -> None:
+        """Take over the network of another model, with room for the classes that there are now.
+
+        Raises:
+            PrenError: If it is of another kind, or of classes that have changed.
+        """
+        from pren.methods.classes import with_classes_of  # which knows this class
+
+        if type(start) is not type(self) or start.sample_shape_ != self.sample_shape_:
+            raise PrenError(f"{self.name} cannot start from a model of {start.name}, or of other inputs: fit anew.")
+        grown = with_classes_of(start, self.classes_)
+        shapes = [{name: t.shape for name, t in model.network_.state_dict().items()} for model in (self, grown)]
+        if shapes[0] != shapes[1]:
+            raise PrenError("The model to start from has another network: leave its heads and layers as they are.")
+        kept = ("classes_", "setting_", "extractor_", "refinement_", "chosen_gamma_", "preprocessing_")
+        for name in [name for name in vars(grown) if name.endswith("_") and name not in kept]:
+            setattr(self, name, getattr(grown, name))
 
     def training_state(self) -> dict[str, Tensor]:
         """Adam's state and the last round; the weights are the model's."""

@@ -44,6 +44,7 @@ def train(
     out: str | Path,
     *,
     resume: bool = False,
+    start: str | Path | None = None,
     command: str = "",
     on_round: OnRound | None = None,
     on_extract: OnProgress | None = None,
@@ -58,6 +59,7 @@ def train(
         config: What to do.
         out: The run folder: new or empty, or with `resume` one that holds this very run.
         resume: Go on after the last finished round.
+        start: The run whose model this one starts from, where the method has rounds.
         command: How the run was started, for the record.
         on_round: Called after every round, when it is saved.
         on_extract: Called as features are extracted, if they are.
@@ -85,6 +87,9 @@ def train(
         with agreed(fabric):
             if fabric.is_global_zero:
                 record = {"hashes": hashes, "source": problem.source, **_surroundings(command, fabric)}
+                if start is not None:
+                    RunFolder.open(start)  # says what is wrong with it
+                    record["continues"] = str(Path(start).absolute())
                 folder = _reopen(out, config, record) if resume else RunFolder.create(out, config.for_record(record))
         if folder is not None and answers is not None:
             folder.tables = ImageTables(answers.names, answers.unreadable)
@@ -113,8 +118,9 @@ def _fit(
     state, training = State(history=[], timings=[], pseudo_labels=[]), {}
     if checkpoint is not None:
         method, state, training = checkpoint.method, checkpoint.state, checkpoint.training
+    start = _model_to_start_from(fabric, folder, method)
     since, saved = time.perf_counter(), False
-    for done in method.fit_rounds(problem, share(fabric, training) or None, fabric):
+    for done in method.fit_rounds(problem, share(fabric, training) or None, fabric, **start):
         state = state.after(done, time.perf_counter() - since, problem.classes.names)
         with agreed(fabric):
             if folder is not None:
@@ -128,6 +134,21 @@ def _fit(
         elif folder is not None and not saved:
             folder.save_model(method)
     return method
+
+
+def _model_to_start_from(fabric: Fabric, folder: RunFolder | None, method: Method) -> dict[str, Method]:
+    """The model of the run that a run continues, by the name that `fit_rounds` has for it; nothing if there is none.
+
+    A method that fits in one go comes to the same without it.
+    """
+    run = share_text(fabric, "" if folder is None else str(folder.config().record.get("continues", "")))
+    with agreed(fabric):
+        if not run:
+            return {}
+        if type(method).fit_rounds is Method.fit_rounds:
+            log.info("%s fits in one go: nothing of the model in %s is needed for it.", method.name, run)
+            return {}
+        return {"start": RunFolder.open(run).model()}
 
 
 def count_rehearsals(config: RunConfig, method: Method, problem: Problem) -> int:
