@@ -41,7 +41,7 @@ audit: $(VENV)/.installed-dev  ## compare the tested versions with known vulnera
 bench: $(VENV)/.installed-dev  ## run the benchmarks: ratios of timings in one run
 	$(BIN)/python -m benchmarks $(ARGS)
 
-crash: $(VENV)/.installed-dev  ## kill 200 runs at random moments, resume them and compare (15 minutes)
+crash: $(VENV)/.installed-dev  ## kill commands at random moments and at those of writing, let them go on, compare (ten minutes)
 	$(BIN)/python -m campaigns.crash $(ARGS)
 
 fuzz: $(VENV)/.installed-dev  ## feed mutated data, pictures, run folders and command lines to pren for ten minutes

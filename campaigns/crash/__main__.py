@@ -1,4 +1,8 @@
-"""``python -m campaigns.crash [--kills N] [--seed S]``: kill runs at random moments, resume them and compare."""
+"""``python -m campaigns.crash [--kills N] [--seed S]``: kill commands, let them go on and compare.
+
+Half of the kills are aimed at moments of writing, half come at random moments of ``pren fit``. For ten minutes, or for so
+many kills, however long that takes: a whole campaign has 1,000.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from campaigns.crash.campaign import all_cases, campaign, crash_run, make_references, summary
+from campaigns.crash.campaign import Outcome, all_cases, campaign, crash_run, make_references, summary
+from campaigns.crash.strikes import Struck, strikes, strikes_summary
+
+SECONDS = 600.0
+MANY = 1000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,7 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0 if there were enough kills and no run was lost.
     """
     parser = argparse.ArgumentParser(prog="python -m campaigns.crash", description="Kill runs, resume and compare.")
-    parser.add_argument("--kills", type=int, default=200, help="how many processes to kill (200)")
+    parser.add_argument(
+        "--kills", type=int, help=f"how many processes to kill, however long ({SECONDS:.0f} s if left out)"
+    )
+    parser.add_argument("--only", choices=("strikes", "moments"), help="one of the two halves")
     parser.add_argument("--seed", type=int, default=0, help="fixes settings and moments (0)")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time (2)")
     parser.add_argument(
@@ -30,15 +41,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--run", type=int, metavar="N", help="only run number N of the campaign")
     options = parser.parse_args(arguments)
 
-    begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="pren-crash-", dir=options.folder))
     print(f"Runs are in {folder}", flush=True)
+    halves = 1 if options.only else 2
+    kills = MANY if options.kills is None else -(-options.kills // halves)
+    seconds = SECONDS / halves if options.kills is None else None
+    failed = False
+    if options.run is None and options.only != "moments":
+        failed |= _strike(options, folder, kills, seconds)
+    if options.only != "strikes":
+        failed |= _kill(options, folder, kills, seconds)
+    if not failed and not options.keep:
+        shutil.rmtree(folder)
+    return 1 if failed else 0
+
+
+def _strike(options: argparse.Namespace, folder: Path, kills: int, seconds: float | None) -> bool:
+    """Kill at moments of writing; returns whether anything was lost."""
+    outcomes: list[Struck] = []
+    for outcome in strikes(folder, kills=kills, seed=options.seed, seconds=seconds, keep=options.keep):
+        outcomes.append(outcome)
+        print(outcome.line(), flush=True)
+    print(strikes_summary(outcomes))
+    return any(outcome.lost is not None for outcome in outcomes)
+
+
+def _kill(options: argparse.Namespace, folder: Path, kills: int, seconds: float | None) -> bool:
+    """Kill at random moments; returns whether anything was lost, or there were too few kills."""
+    begun = time.monotonic()
     cases = all_cases(options.seed)
-    outcomes = []
+    outcomes: list[Outcome] = []
     if options.run is None:
         references = make_references(cases, folder, options.jobs)
-        kills, seed, jobs = options.kills, options.seed, options.jobs
-        results = campaign(references, folder, kills=kills, seed=seed, jobs=jobs, keep=options.keep)
+        left = None if seconds is None else seconds - (time.monotonic() - begun)
+        results = campaign(
+            references, folder, kills=kills, seed=options.seed, jobs=options.jobs, keep=options.keep, seconds=left
+        )
     else:
         (reference,) = make_references([cases[options.run % len(cases)]], folder, jobs=1)
         results = iter([crash_run(options.run, options.seed, reference, folder / f"run-{options.run:03d}")])
@@ -49,13 +87,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"  drawn: {'; '.join(map(str, outcome.draws))}")
             print(f"  again: python -m campaigns.crash --seed {options.seed} --run {outcome.number}", flush=True)
     print(summary(outcomes, time.monotonic() - begun))
-    failed = any(outcome.lost is not None for outcome in outcomes)
-    if options.run is None and sum(len(outcome.phases) for outcome in outcomes) < options.kills:
+    if options.run is None and seconds is None and sum(len(outcome.phases) for outcome in outcomes) < kills:
         print("Fewer kills than asked for: nearly every moment came too late.")
-        failed = True
-    if not failed and not options.keep:
-        shutil.rmtree(folder)
-    return 1 if failed else 0
+        return True
+    return any(outcome.lost is not None for outcome in outcomes)
 
 
 if __name__ == "__main__":

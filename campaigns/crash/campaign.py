@@ -6,9 +6,11 @@ killed in its turn) until it ends by itself. It then has to be the same, bit by 
 
 from __future__ import annotations
 
+import math
 import shutil
 import signal
 import subprocess
+import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -162,9 +164,16 @@ def _check_refusal(case: Case, run: Path, log: Path) -> None:
 
 
 def campaign(
-    references: Sequence[Reference], folder: Path, *, kills: int, seed: int, jobs: int, keep: bool = False
+    references: Sequence[Reference],
+    folder: Path,
+    *,
+    kills: int,
+    seed: int,
+    jobs: int,
+    keep: bool = False,
+    seconds: float | None = None,
 ) -> Iterator[Outcome]:
-    """Do runs until there were enough kills.
+    """Do runs until there were enough kills, or time is up.
 
     Args:
         references: What the runs train, in turn.
@@ -173,15 +182,17 @@ def campaign(
         seed: Fixes every draw.
         jobs: How many runs at a time.
         keep: Whether to leave the folders of runs that are not lost.
+        seconds: When to start no further run; None for never.
 
     Yields:
         Every run when it is done, in no fixed order.
     """
+    end = math.inf if seconds is None else time.monotonic() + seconds
     numbers = deque(range(kills))  # where a run is not even killed once, another would not help
     running: dict[Future[Outcome], int] = {}  # and how many kills to expect of it
     with ThreadPoolExecutor(jobs) as pool:
         while True:
-            while numbers and len(running) < jobs and sum(running.values()) < kills:
+            while numbers and len(running) < jobs and sum(running.values()) < kills and time.monotonic() < end:
                 number = numbers.popleft()
                 reference = references[number % len(references)]
                 future = pool.submit(crash_run, number, seed, reference, folder / f"run-{number:03d}")

@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from collections import Counter
 from itertools import pairwise
 
@@ -11,6 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 from campaigns.crash.campaign import Outcome, campaign, make_references, summary
 from campaigns.crash.comparison import differences
+from campaigns.crash.jobs import JOBS, same_results
 from campaigns.crash.moments import FEWEST, MOST, draw_moments
 from campaigns.crash.phases import (
     BEFORE,
@@ -26,6 +30,7 @@ from campaigns.crash.phases import (
 )
 from campaigns.crash.processes import Case
 from campaigns.crash.reference import hash_models
+from campaigns.crash.strikes import INSIDE, Struck, Yard, strike_run, strikes_summary
 from pren.files import WRITING
 
 SMALL = {"heads": 4, "dim": 4, "hidden": [16], "initial_batches": 1, "batches": 1, "batch_size": 16}
@@ -196,3 +201,67 @@ def test_the_summary_counts():
     assert (table["runs"], table["lost"], table["seconds"]) == ("2", "1", "12")
     assert fine.line().endswith("2 kills (1 start-up, 1 writing the results)  ok")
     assert lost.line().endswith("LOST: resuming failed")
+
+
+class TestStrikes:
+    WRITE = "import os, pathlib\nos.mkdir('out')\npath = pathlib.Path('out/a')\npath.write_text('1')\n" + (
+        "path.rename('out/b')\npathlib.Path('out/c').unlink(missing_ok=True)\nopen('elsewhere', 'w').close()\n"
+        "file = os.open('out/b', os.O_WRONLY)\nos.write(file, b'12345678')\n"
+    )
+
+    def run(self, folder, at=0, when="before"):
+        environment = {
+            "PYTHONPATH": str(INSIDE),
+            "PREN_STRIKE_COUNT": str(folder / "count"),
+            "PREN_STRIKE_WITHIN": str(folder / "out"),
+            "PREN_STRIKE_AT": str(at),
+            "PREN_STRIKE_WHEN": when,
+        }
+        return subprocess.run([sys.executable, "-c", self.WRITE], env=environment, cwd=folder, check=False).returncode
+
+    def test_calls_that_change_files_are_counted(self, tmp_path):
+        assert self.run(tmp_path) == 0
+        assert (tmp_path / "count").stat().st_size == 4  # mkdir, rename, unlink and write, but for elsewhere
+
+    @pytest.mark.parametrize(
+        ("at", "when", "struck", "left"),
+        [
+            (1, "before", "before mkdir .", None),
+            (2, "before", "before rename a", {"a": "1"}),
+            (2, "after", "after rename a", {"b": "1"}),
+            (3, "after", "after unlink c", {"b": "1"}),
+            (4, "after", "in the middle of write b", {"b": "1234"}),
+        ],
+    )
+    def test_a_strike_hits_what_it_is_aimed_at(self, tmp_path, at, when, struck, left):
+        assert self.run(tmp_path, at, when) == -signal.SIGKILL
+        assert (tmp_path / "count.struck").read_text() == struck
+        out = tmp_path / "out"
+        assert ({path.name: path.read_text() for path in out.iterdir()} if out.exists() else None) == left
+
+    @pytest.mark.slow
+    def test_a_struck_command_ends_like_one_that_nobody_struck(self, tmp_path):
+        yard = Yard(tmp_path)
+        job = next(number for number, job in enumerate(JOBS) if job.name == "fit at once")
+        outcome = strike_run(yard, job, seed=0)
+        assert outcome.lost is None
+        assert outcome.strikes
+
+    def test_what_differs_between_experiments_is_told(self, tmp_path):
+        for name, figure in (("a", 1), ("b", 1), ("c", 2)):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "cell.json").write_text(json.dumps({"top1": figure, "fit_seconds": name}))
+            (tmp_path / name / "table.csv").write_text(f"top1,fit_seconds\n{figure},{name}\n")
+        assert same_results(tmp_path / "a", tmp_path / "b") == []
+        assert same_results(tmp_path / "a", tmp_path / "c") == ["cell.json differs", "table.csv differs"]
+        (tmp_path / "b" / f"{WRITING}x").touch()
+        assert same_results(tmp_path / "a", tmp_path / "b") == [f"{WRITING}x is there in one only"]
+
+    def test_the_summary_counts(self):
+        table = strikes_summary(
+            [Struck("fit", 0, ["before fsync a", "before fsync b"], 1), Struck("tune", 1, [], 0, "x")]
+        )
+        rows = dict(line.rsplit(maxsplit=1) for line in table.splitlines())
+        assert (rows["kills at moments of writing"], rows["  before fsync"], rows["  in fit"], rows["lost"]) == tuple(
+            "2221"
+        )

@@ -1,0 +1,73 @@
+"""Python imports this at its start, where this folder is on its path: it counts what is written, and strikes.
+
+Every call that changes a file in `PREN_STRIKE_WITHIN` puts a byte into the file `PREN_STRIKE_COUNT`, which all
+processes of a command share. At byte number `PREN_STRIKE_AT` this process is killed: "before" the call, "after" it, or,
+of a write, when half of it is done. What was struck is noted in `PREN_STRIKE_COUNT` + ".struck".
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+COUNT, WITHIN = os.environ.get("PREN_STRIKE_COUNT", ""), os.environ.get("PREN_STRIKE_WITHIN", "")
+AT, WHEN = int(os.environ.get("PREN_STRIKE_AT", "0")), os.environ.get("PREN_STRIKE_WHEN", "before")
+NAMES = ("fsync", "replace", "rename", "mkdir", "unlink", "remove", "rmdir", "ftruncate", "write")
+write = os.write
+
+
+def place(target: Any, dir_fd: int | None = None) -> str:
+    """The path that a call is about; "" if nobody knows."""
+    try:
+        if isinstance(target, int):
+            return os.readlink(f"/proc/self/fd/{target}")
+        folder = os.getcwd() if dir_fd is None else os.readlink(f"/proc/self/fd/{dir_fd}")
+        return os.path.join(folder, os.fsdecode(target))
+    except OSError:
+        return ""
+
+
+def number() -> int:
+    """Count a call; returns its number."""
+    file = os.open(COUNT, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        write(file, b".")
+        return os.lseek(file, 0, os.SEEK_CUR)
+    finally:
+        os.close(file)
+
+
+def strike(what: str) -> None:
+    """Die as from a kill that comes from outside."""
+    file = os.open(f"{COUNT}.struck", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    write(file, what.encode(errors="replace"))
+    os.close(file)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def watched(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call, counted and maybe struck."""
+
+    @wraps(call)
+    def counted(target: Any, *rest: Any, **options: Any) -> Any:
+        path = place(target, options.get("dir_fd"))
+        if not path.startswith(WITHIN) or number() != AT:
+            return call(target, *rest, **options)
+        what = f"{name} {os.path.relpath(path, WITHIN)}"
+        if name == "write" and WHEN == "after":
+            call(target, rest[0][: len(rest[0]) // 2])
+            strike(f"in the middle of {what}")
+        try:
+            return call(target, *rest, **options) if WHEN == "after" else None
+        finally:  # also if it has failed, as to remove what is not there
+            strike(f"{WHEN} {what}")
+
+    return counted
+
+
+if COUNT and WITHIN:
+    for name in NAMES:
+        setattr(os, name, watched(name, getattr(os, name)))

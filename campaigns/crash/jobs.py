@@ -1,0 +1,136 @@
+"""What is struck at the moments of writing: every command that keeps something."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from campaigns.crash.comparison import differences
+from campaigns.fuzz.templates import draw_photographs, problem
+from pren.vision.cache import ROWS_FILE
+
+SMALL = (
+    "heads=4",
+    "dim=2",
+    "hidden=[16]",
+    "rounds=3",
+    "initial_batches=2",
+    "batches=1",
+    "batch_size=8",
+    "first_rounds=1",
+)
+NOT_COMPARABLE = ("seconds", "bytes", "started", "command", "record", "since")  # in the names of keys and columns
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command that is killed, and goes on where it was.
+
+    Attributes:
+        name: For the table.
+        command: How it is started; {data}, {photographs}, {weights}, {out} and {cache} are filled in.
+        again: How it goes on once there is a run; None for the same command.
+        compare: What differs between two folders that it has written.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    again: tuple[str, ...] | None
+    compare: Callable[[Path, Path], Sequence[str]]
+
+    def arguments(self, places: dict[str, str]) -> list[str]:
+        """The arguments of ``pren``."""
+        begun = (Path(places["out"]) / "config.yaml").is_file()
+        command = self.again if self.again is not None and begun else self.command
+        return [argument.format(**places) if "{" in argument else argument for argument in command]
+
+
+def same_run(reference: Path, folder: Path) -> list[str]:
+    """What differs between two runs, but for where features are kept."""
+    return [line for line in differences(reference, folder) if line != "config.yaml: cache differs"]
+
+
+def _fit(name: str, data: str, *arguments: str, again: tuple[str, ...] = ()) -> Job:
+    out = ("--out", "{out}")
+    return Job(name, ("fit", data, *arguments, *again, *out), ("fit", "--resume", *again, *out), same_run)
+
+
+def same_results(reference: Path, folder: Path) -> list[str]:
+    """What differs between the folders of two experiments: names, figures and choices, but no times."""
+    names = [
+        {path.relative_to(where).as_posix() for path in where.rglob("*") if not path.is_dir()}
+        for where in (reference, folder)
+    ]
+    found = [f"{name} is there in one only" for name in sorted(names[0] ^ names[1])]
+    for name in sorted(names[0] & names[1]):
+        read = {".json": _json, ".csv": _csv}.get(Path(name).suffix)
+        if read is not None and read(reference / name) != read(folder / name):
+            found.append(f"{name} differs")
+    return found
+
+
+def _comparable(name: str) -> bool:
+    return not any(part in name for part in NOT_COMPARABLE)
+
+
+def _json(path: Path) -> Any:
+    def bare(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: bare(part) for key, part in value.items() if _comparable(key)}
+        return [bare(part) for part in value] if isinstance(value, list) else value
+
+    return bare(json.loads(path.read_text()))
+
+
+def _csv(path: Path) -> Any:
+    with path.open(newline="") as file:
+        return [{key: cell for key, cell in row.items() if _comparable(key)} for row in csv.DictReader(file)]
+
+
+def same_features(reference: Path, folder: Path) -> list[str]:
+    """What differs between two caches of features."""
+    files = [sorted(where.rglob(ROWS_FILE)) for where in (reference, folder)]
+    if [len(part) for part in files] != [1, 1]:
+        return [f"there are {len(files[1])} files with features"]
+    return [] if files[0][0].read_bytes() == files[1][0].read_bytes() else ["features differ"]
+
+
+_PREN = ("--method", "pren", *(f"--set={setting}" for setting in SMALL))
+_FROZEN = ("--backbone", "test_resnet", "--weights", "{weights}")
+JOBS = (
+    _fit("fit", "{data}", *_PREN, "--setting", "gzsl"),
+    _fit("fit, rehearsed", "{data}", *_PREN, "--rehearsals", "2"),
+    # With another number of processes the last bits may differ.
+    _fit("fit, two processes", "{data}", *_PREN, "--rehearsals", "0", again=("--devices", "2")),
+    _fit("fit on photographs", "{photographs}", *_PREN, "--set=backbone=small-cnn"),
+    _fit("fit, frozen", "{photographs}", *_PREN, "--frozen", *_FROZEN, "--cache", "{cache}"),
+    _fit("fit at once", "{data}", "--method", "eszsl", "--rehearsals", "3"),
+    Job("extract", ("extract", "{photographs}", *_FROZEN, "--out", "{out}"), None, same_features),
+    Job("tune", ("tune", "eszsl", "{data}", "--trials", "4", "--out", "{out}"), None, same_results),
+    Job("compare", ("compare", "{data}", "--methods", "eszsl,sae", "--out", "{out}"), None, same_results),
+)
+
+
+def prepare(folder: Path) -> dict[str, str]:
+    """Make the data that all jobs share; returns where they are, by what stands for them in commands."""
+    import torch
+    from safetensors.torch import save_file
+
+    from pren.vision.torchvision_operators import import_timm
+
+    np.savez(folder / "data.npz", **problem(6))  # type: ignore[arg-type]  # NumPy's stub takes no mapping
+    draw_photographs(folder / "photographs")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        save_file(import_timm().create_model("test_resnet").state_dict(), folder / "weights.safetensors")
+    return {
+        "data": str(folder / "data.npz"),
+        "photographs": str(folder / "photographs"),
+        "weights": str(folder / "weights.safetensors"),
+    }
