@@ -1,7 +1,7 @@
 """``python -m campaigns.crash [--kills N] [--seed S]``: kill commands, let them go on and compare.
 
-Half of the kills are aimed at moments of writing, half come at random moments of ``pren fit``. For ten minutes, or for so
-many kills, however long that takes: a whole campaign has 1,000.
+Half of the kills are aimed at moments of writing, half come at random moments of ``pren fit``. For ten minutes, or for
+so many kills, however long that takes: a whole campaign has 1,000.
 """
 
 from __future__ import annotations

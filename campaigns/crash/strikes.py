@@ -1,7 +1,7 @@
 """Kill every command that keeps something at moments of writing, let it go on, and compare.
 
-A hook in the process (``inside/sitecustomize.py``) strikes at the n-th call that changes a file: before it, such as between
-the writing of a temporary name and its renaming, or after it, or in the middle of a write.
+A hook in the process (``inside/sitecustomize.py``) strikes at the n-th call that changes a file: before it, such as
+between the writing of a temporary name and its renaming, or after it, or in the middle of a write.
 """
 
 from __future__ import annotations
