@@ -16,6 +16,7 @@ ALLOWED: dict[str, set[str]] = {
     "children": set(),
     "seeds": set(),
     "version": set(),
+    "text": set(),
     "registry": {"errors"},
     "files": {"errors"},
     "plain_yaml": {"errors"},

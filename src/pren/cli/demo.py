@@ -14,7 +14,6 @@ import typer
 from pren.cli.options import Json, Threads, command_line
 from pren.cli.output import percent, print_json, say, show_log, stderr, stdout, table
 from pren.cli.progress import interruptible, rounds
-from pren.cli.trust import in_words
 from pren.errors import PrenError
 
 METHODS = ("pren-pool", "pren", "pren-no-projection", "progressive", "eszsl")
@@ -62,7 +61,7 @@ def demo(
     cells = [(row["title"], percent(row["top1"]), percent(row["macc"]), f"{row['seconds']:.0f} s") for row in rows]
     stdout().print(table(["", "Top-1", "mAcc", "time"], cells), "")
     stdout().print(REMARK)
-    say(f"PrEN-Pool said before it saw an answer: {in_words(forecast)}\n")
+    say(f"PrEN-Pool said before it saw an answer: {forecast.in_words()}\n")
     pren = "pren" if shutil.which("pren") else sys.argv[0]  # after `make demo` it is .venv/bin/pren
     run, images = folder / "pren", folder / "images"
     say(f"The run folder is {run}. Try next:")

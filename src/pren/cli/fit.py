@@ -91,7 +91,8 @@ def fit(
             fabric=fabric,
         )
     if not quiet:
-        from pren.cli.summary import run_summary, show_summary
+        from pren.cli.summary import show_summary
+        from pren.runs.summary import run_summary
 
         (print_json if json else show_summary)(run_summary(run))
 
