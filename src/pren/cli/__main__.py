@@ -21,6 +21,7 @@ from pren.cli import (
     forecast,
     listing,
     predict,
+    report,
     show,
     suggest,
     tune,
@@ -57,6 +58,7 @@ app.command("tune")(tune.tune)
 app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.command("report")(report.report)
 app.command("suggest")(suggest.suggest)
 app.command("classes")(classes.classes)
 app.command("list")(listing.list_names)

@@ -56,6 +56,8 @@ def _show_labels(summary: dict[str, Any], every_class: bool) -> None:
     say("")
     say(f"Labels: {summary['predictions']} ({_counted(facts)})")
     say(f"Model: {summary['model']}")
+    if summary["report"] is not None:
+        say(f"Report, to open in a browser: {summary['report']}")
     if "hold_out" in summary["options"]:
         say("To label photographs, or for the model to keep: fit once more without --hold-out.")
     else:

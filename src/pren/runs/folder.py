@@ -9,7 +9,8 @@ trust.safetensors   what rehearsals tell: forecast, confidence
 signatures.json     how the signatures were made, the encoder and all texts among it, to describe one more class
 metrics.json        where the answers are known
 model.safetensors   the model to keep
-manifest.json       the checksums of all these; written last, so where it is, the run is finished
+report.html         the same for people, which 'pren report' makes anew at any time; it has no checksum
+manifest.json       the checksums of all but the report; written last, so where it is, the run is finished
 checkpoint/         the last finished round, to resume from, with a manifest of its own
 .lock               who is writing, while somebody is
 """
@@ -39,6 +40,7 @@ from pren.trust import TRUST_FILE, Labels, Trust
 
 CONFIG_FILE = "config.yaml"
 PREDICTIONS = "predictions.csv"
+REPORT_FILE = "report.html"
 RESULTS = (CONFIG_FILE, MODEL_FILE, PREDICTIONS)
 ALSO = (
     "history.csv",

@@ -7,7 +7,7 @@ from typing import Any
 from pren.methods.storage import MODEL_FILE, read_facts
 from pren.problem import candidates_of
 from pren.runs.ending import label_facts
-from pren.runs.folder import PREDICTIONS, RunFolder
+from pren.runs.folder import PREDICTIONS, REPORT_FILE, RunFolder
 from pren.runs.tables import read_predictions
 
 # What a method does with images; it has no effect on the features of a frozen backbone.
@@ -36,6 +36,7 @@ def run_summary(run: RunFolder) -> dict[str, Any]:
         "labels": _label_facts(run) if finished else None,
         "model": str(run.path / MODEL_FILE) if finished else None,
         "predictions": str(run.path / PREDICTIONS) if finished else None,
+        "report": str(run.path / REPORT_FILE) if (run.path / REPORT_FILE).is_file() else None,
     }
 
 
