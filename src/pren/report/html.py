@@ -26,7 +26,7 @@ def text(content: object) -> Html:
 
 def soft(name: object) -> Html:
     """A name that may be broken after its underscores, stops and slashes, where a line is short."""
-    return Html(re.sub(r"([_.:/\\-]+)(?=[^_.:/\\-])", r"\1<wbr>", text(name)))
+    return Html(re.sub(r"([_.:/\\-]+)(?=[^\W_])", r"\1<wbr>", text(name)))
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Html:

@@ -48,36 +48,9 @@ def matrix(names: Sequence[str], cells: Cells, *, rows: str, columns: str, count
     named = len(names) <= NAMED
     size = max(5.0, min(34.0, 620 / len(names)))
     left, top, side = (190.0 if named else 34.0), 26.0, size * len(names)
-    place = {name: row for row, name in enumerate(names)}
-    totals = dict.fromkeys(names, 0.0)
-    for (row, _), value in cells.items():
-        totals[row] += value
     parts = [tag("rect", x=left, y=top, width=side, height=side, class_="paper")]
-    for name, row in place.items():
-        middle = top + (row + 0.5) * size
-        if named:
-            short = name if len(name) <= NAME_LENGTH else f"{name[: NAME_LENGTH - 1]}…"
-            parts.append(tag("text", f"{short} {row + 1}", x=left - 6, y=middle + 4, text_anchor="end"))
-        if named or (row + 1) % 10 == 0:
-            across = left + (row + 0.5) * size
-            parts.append(tag("text", row + 1, x=across, y=top - 7, text_anchor="middle", class_="small"))
-        if not named and (row + 1) % 10 == 0:
-            parts.append(tag("text", row + 1, x=left - 6, y=middle + 4, text_anchor="end", class_="small"))
-    largest = sorted(cells.items(), key=lambda cell: -cell[1])[:MOST_CELLS]
-    for (row, column), value in largest:
-        said = f"{row} → {column}: {number(value)} {count} of {number(totals[row])}"
-        parts.append(
-            tag(
-                "rect",
-                tag("title", said),
-                x=left + place[column] * size + 0.5,
-                y=top + place[row] * size + 0.5,
-                width=size - 1,
-                height=size - 1,
-                fill_opacity=0.15 + 0.85 * min(value / (totals[row] or 1.0), 1.0) ** 0.5,
-                class_="hit" if row == column else "miss",
-            )
-        )
+    parts += _labels(names, named, left, top, size)
+    parts += _cells(names, cells, count, left, top, size)
     width, height = left + side + 6, top + side + 6
     label = f"{rows} against {columns}, {len(names)} classes; the table below names the largest."
     drawing = tag(
@@ -90,3 +63,40 @@ def matrix(names: Sequence[str], cells: Cells, *, rows: str, columns: str, count
         tag("figcaption", how, " ", tag("span", class_="tip", aria_live="polite")),
         class_="matrix",
     )
+
+
+def _labels(names: Sequence[str], named: bool, left: float, top: float, size: float) -> list[Html]:
+    """Names and numbers of the rows, and the numbers above the columns; of many classes every tenth number."""
+    parts = []
+    for row, name in enumerate(names):
+        x, y = left + (row + 0.5) * size, top + (row + 0.5) * size + 4
+        tenth = (row + 1) % 10 == 0
+        if named:
+            short = name if len(name) <= NAME_LENGTH else f"{name[: NAME_LENGTH - 1]}…"
+            parts.append(tag("text", f"{short} {row + 1}", x=left - 6, y=y, text_anchor="end"))
+        elif tenth:
+            parts.append(tag("text", row + 1, x=left - 6, y=y, text_anchor="end", class_="small"))
+        if named or tenth:
+            parts.append(tag("text", row + 1, x=x, y=top - 7, text_anchor="middle", class_="small"))
+    return parts
+
+
+def _cells(names: Sequence[str], cells: Cells, count: str, left: float, top: float, size: float) -> list[Html]:
+    """A square for every cell, the fuller the larger its share of the row; only so many."""
+    place = {name: row for row, name in enumerate(names)}
+    totals = dict.fromkeys(names, 0.0)
+    for (row, _), value in cells.items():
+        totals[row] += value
+    return [
+        tag(
+            "rect",
+            tag("title", f"{row} → {column}: {number(value)} {count} of {number(totals[row])}"),
+            x=left + place[column] * size + 0.5,
+            y=top + place[row] * size + 0.5,
+            width=size - 1,
+            height=size - 1,
+            fill_opacity=0.15 + 0.85 * min(value / (totals[row] or 1.0), 1.0) ** 0.5,
+            class_="hit" if row == column else "miss",
+        )
+        for (row, column), value in sorted(cells.items(), key=lambda cell: -cell[1])[:MOST_CELLS]
+    ]
