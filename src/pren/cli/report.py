@@ -44,7 +44,7 @@ def report(
 
     if out is not None and out.exists():
         raise PrenError(f"{out} already exists: choose another --out or remove it.")
-    if not RunFolder(folder).holds_run() and is_experiment(folder):
+    if is_experiment(folder):
         written = report_experiments(folder, out)
     else:
         run = RunFolder.open(folder)

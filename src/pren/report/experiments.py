@@ -25,7 +25,7 @@ from pren.report.opening import card
 from pren.report.page import Section, page, table
 from pren.report.run import Written
 from pren.report.svg import Series, line_chart, spread_bar
-from pren.runs.folder import REPORT_FILE
+from pren.runs.folder import REPORT_FILE, RunFolder
 from pren.version import __version__
 
 DEPTH = 3  # how far below a folder studies are looked for
@@ -42,7 +42,9 @@ class Line:
 
 def is_experiment(folder: Path) -> bool:
     """Whether a folder holds what `pren compare` or `pren tune` keeps."""
-    return (folder / CELLS).is_dir() or bool(_studies(folder))
+    if (folder / CELLS).is_dir() or (folder / STUDY_FILE).is_file():
+        return True
+    return not RunFolder(folder).holds_run() and bool(_studies(folder))
 
 
 def report_experiments(folder: Path, out: Path | None = None) -> Written:

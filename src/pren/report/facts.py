@@ -130,8 +130,12 @@ class RunFacts:
 
     @cached_property
     def safe(self) -> tuple[float, list[ReportedImage]]:
-        """The least confidence of labels that are safe to use, infinite if none are, and their images."""
-        least = threshold(np.array([math.nan if i.confidence is None else i.confidence for i in self.images]), SAFE)
+        """The least confidence of labels that are safe to use, infinite if none are, and their images.
+
+        As many as `--precision` would leave, but for doubtful ones: these want a look, however sure the others are.
+        """
+        sure = np.array([math.nan if image.confidence is None else image.confidence for image in self.images])
+        least = max(threshold(sure, SAFE), DOUBTFUL)
         return least, [image for image in self.images if image.confidence is not None and image.confidence >= least]
 
     @cached_property

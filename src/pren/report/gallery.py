@@ -55,7 +55,8 @@ def classes(facts: RunFacts, photographs: Photographs) -> Section | None:
         tag("span", role="status"),
         class_="filter",
     )
-    grid = tag("div", cards, class_="classes", id="class-cards")
+    dense = " dense" if per_kind(facts) < KINDS else ""
+    grid = tag("div", cards, class_=f"classes{dense}", id="class-cards")
     content = join([box if len(cards) > 4 else None, grid])
     return Section("classes", "Classes", "What the classes look like", content, intro)
 
@@ -78,9 +79,10 @@ def _card(name: str, facts: RunFacts, photographs: Photographs) -> Html:
     rows = [
         _row("Surest", "good", surest, photographs),
         _row("Least sure", "warn", rest, photographs),
-        _row("Wrong, by the answers", "bad", wrong, photographs),
+        _row("Wrong", "bad", wrong, photographs),
     ]
-    return tag("article", tag("h3", soft(name)), tag("p", " · ".join(said), class_="quiet"), rows, class_="class")
+    kinds = tag("div", rows, class_="kinds")
+    return tag("article", tag("h3", soft(name)), tag("p", " · ".join(said), class_="quiet"), kinds, class_="class")
 
 
 def _row(title: str, kind: str, images: Sequence[ReportedImage], photographs: Photographs) -> Html | None:

@@ -91,7 +91,7 @@ def _safe(facts: RunFacts) -> Html:
     right = sum(not image.wrong for image in known)
     lines: list[object] = [
         f"labels, {percent(len(safe) / len(facts.images))} of all: those with a confidence of {least:.2f} or more. "
-        f"About {percent(SAFE)} of them are right."
+        f"At least about {percent(SAFE)} of them should be right."
     ]
     if known:
         lines.append(tag("strong", f"By the answers, {percent(right / len(known), 1)} of them are."))

@@ -15,6 +15,7 @@ WIDTH, HEIGHT, MARGIN = 640.0, 460.0, 26.0
 NAMED = 30  # up to so many classes are named on the map
 NAME_LENGTH = 24
 MOST_POINTS = 2_000
+FEW_POINTS = 800  # more are drawn smaller
 FEWEST_CLASSES = 3  # whose centres give the axes
 
 
@@ -78,11 +79,12 @@ def draw_map(found: Map, labels: Sequence[str], tips: Sequence[str], doubtful: S
         return where
 
     colour = {name: f"c{row % COLOURS}" for row, name in enumerate(found.classes)}
+    size = 3.0 if len(found.images) <= FEW_POINTS else 2.2
     parts = [tag("rect", x=0, y=0, width=WIDTH, height=HEIGHT, rx=8, class_="paper")]
     for image, (x, y) in zip(found.images.tolist(), place(found.at).tolist(), strict=True):
         kind = "ring" if doubtful[image] else "dot"
         tip = tag("title", tips[image])
-        parts.append(tag("circle", tip, cx=x, cy=y, r=3.0, class_=f"{kind} {colour[labels[image]]}"))
+        parts.append(tag("circle", tip, cx=x, cy=y, r=size, class_=f"{kind} {colour[labels[image]]}"))
     for name, (x, y) in zip(found.classes, place(found.centres).tolist(), strict=True):
         cross = f"M{number(x - 5)} {number(y)}h10M{number(x)} {number(y - 5)}v10"
         parts.append(tag("path", tag("title", f"the middle of {name}"), d=cross, class_="centre"))
