@@ -99,6 +99,7 @@ class RunFacts:
     Attributes:
         summary: See `run_summary`.
         history: What each round did.
+        by_answers: What the answers say of each.
         unseen: The classes nobody labelled, by name.
         seen: The others that an image can be taken for: none in ZSL.
         described: How many seen classes there are.
@@ -109,6 +110,7 @@ class RunFacts:
 
     summary: dict[str, Any]
     history: list[dict[str, Any]]
+    by_answers: list[dict[str, float]]
     unseen: list[str]
     seen: list[str]
     described: int
@@ -170,6 +172,7 @@ def collect(folder: RunFolder, outcome: Outcome | None, missing: str = "") -> Ru
     return RunFacts(
         summary=summary,
         history=folder.history(),
+        by_answers=folder.rounds_by_answers(),
         unseen=unseen,
         seen=seen if candidates_of(known["setting"]) == "all" else [],
         described=len(seen),

@@ -10,43 +10,55 @@ from pren.report.html import Html, join, number, percent, tag
 from pren.report.page import Section, code, pairs
 from pren.report.svg import Series, line_chart
 
-# The figures of a round that are shares, and what to call them.
-SHARES = {"agreement": "Agreement of the heads", "precision": "Pseudo-labels right", "top1": "Top-1 of the pool"}
+Points = list[tuple[float, float]]
 
 
 def curves(facts: RunFacts) -> Section | None:
-    """A small chart for everything that rounds note."""
+    """A small chart for everything that is known of rounds."""
     history = facts.history
     if len(history) < 2:
         return None
-    charts = [_curve(name, history) for name in history[-1] if name not in ("round", "changed")]
-    charts.append(_churn(history) if "changed" in history[-1] else None)
-    shown = [chart for chart in charts if chart is not None]
-    return Section("training", "Training", "How it learned", tag("div", shown, class_="charts"))
+    shares = {
+        "Agreement of the heads": _points("agreement", history),
+        "Pseudo-labels that are new": _churn(history),
+        "Pseudo-labels that are right": _by_answers("precision", facts),
+        "Top-1, by the answers": _top1(facts),
+    }
+    others = [name for name in history[-1] if name not in ("round", "changed", "agreement")]
+    charts = [_chart(name.replace("_", "-").capitalize(), _points(name, history)) for name in others]
+    charts += [_chart(title, points, share=True) for title, points in shares.items() if points]
+    return Section("training", "Training", "How it learned", tag("div", charts, class_="charts small"))
 
 
-def _points(name: str, history: list[dict[str, Any]]) -> list[tuple[float, float]]:
+def _chart(title: str, points: Points, *, share: bool = False) -> Html | None:
+    if not points:
+        return None
+    line = [Series(title, points)]
+    if share:
+        return line_chart(title, line, x="round", show_y=percent, bounds=(0, 1), whole=True)
+    return line_chart(title, line, x="round", whole=True, show_y=lambda value: f"{value:g}")
+
+
+def _points(name: str, history: list[dict[str, Any]]) -> Points:
     return [(float(row["round"]), float(row[name])) for row in history if row.get(name) is not None]
 
 
-def _curve(name: str, history: list[dict[str, Any]]) -> Html | None:
-    points = _points(name, history)
-    if not points:
-        return None
-    title = SHARES.get(name, name.replace("_", "-").capitalize())
-    if name in SHARES:
-        return line_chart(title, [Series(title, points)], x="round", show_y=percent, bounds=(0, 1), whole=True)
-    return line_chart(title, [Series(title, points)], x="round", whole=True, show_y=lambda v: f"{v:g}")
-
-
-def _churn(history: list[dict[str, Any]]) -> Html | None:
+def _churn(history: list[dict[str, Any]]) -> Points:
     """Which share of the pseudo-labels was not there the round before."""
-    rows = [row for row in history if row.get("pseudo_labels")]
-    points = [(float(row["round"]), row["changed"] / row["pseudo_labels"]) for row in rows]
-    if not points:
-        return None
-    line = Series("new", points)
-    return line_chart("Pseudo-labels that are new", [line], x="round", show_y=percent, bounds=(0, 1), whole=True)
+    rows = [row for row in history if row.get("pseudo_labels") and row.get("changed") is not None]
+    return [(float(row["round"]), row["changed"] / row["pseudo_labels"]) for row in rows]
+
+
+def _by_answers(name: str, facts: RunFacts) -> Points:
+    rows = zip(facts.history, facts.by_answers, strict=False)  # an older version has not noted it
+    return [(float(row["round"]), known[name]) for row, known in rows if name in known]
+
+
+def _top1(facts: RunFacts) -> Points:
+    """After every round: what was noted before the next one, and in the end the run's own figure."""
+    points = [(number - 1, value) for number, value in _by_answers("top1_before", facts)]
+    metrics = facts.summary["metrics"]
+    return [*points, (float(facts.history[-1]["round"]), metrics["top1"])] if points and metrics else points
 
 
 def details(facts: RunFacts) -> Section:

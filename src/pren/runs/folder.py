@@ -183,6 +183,11 @@ class RunFolder:
         state = read_state(self._checkpoints, self._run)
         return [] if state is None else state.history
 
+    def rounds_by_answers(self) -> list[dict[str, float]]:
+        """What the answers say of each finished round: see `pren.evaluation.round_figures`."""
+        state = read_state(self._checkpoints, self._run)
+        return [] if state is None else state.by_answers
+
     def checkpoint(self) -> Checkpoint | None:
         """The last finished round, None if there is none yet."""
         return read_checkpoint(self._checkpoints, self._run)
@@ -199,7 +204,9 @@ class RunFolder:
         with self._writing():
             copy(current / MODEL_FILE, self.path / MODEL_FILE)
             columns = list(state.history[-1])
-            write_csv(self.path / "history.csv", columns, ([row[name] for name in columns] for row in state.history))
+            write_csv(
+                self.path / "history.csv", columns, ([row.get(name) for name in columns] for row in state.history)
+            )
             write_csv(self.path / "timings.csv", ("round", "seconds"), enumerate(state.timings))
             self.tables.write_pseudo_labels(self.path / "pseudo_labels.csv", state.pseudo_labels)
             for old in {*current.parent.iterdir(), *self.path.glob(f"{WRITING}*")} - {current}:

@@ -20,7 +20,7 @@ from pren.core.progressive import Round
 from pren.data import check_can_hold_out
 from pren.engine.processes import agreed, share, share_text, single_process, watching
 from pren.errors import PrenError
-from pren.evaluation import check_answers
+from pren.evaluation import check_answers, round_figures
 from pren.files import check_is_text
 from pren.methods.base import Method
 from pren.problem import Answers, Problem
@@ -99,7 +99,7 @@ def train(
         with nullcontext() if folder is None else closing(folder):
             if not share_text(fabric, "finished" if folder is not None and folder.finished() else ""):
                 try:
-                    method = _fit(fabric, folder, method, problem, on_round)
+                    method = _fit(fabric, folder, method, problem, answers, on_round)
                 except Exception:
                     if folder is not None and not resume:
                         folder.discard_if_nothing_done()
@@ -114,7 +114,12 @@ def train(
 
 
 def _fit(
-    fabric: Fabric, folder: RunFolder | None, method: Method, problem: Problem, on_round: OnRound | None
+    fabric: Fabric,
+    folder: RunFolder | None,
+    method: Method,
+    problem: Problem,
+    answers: Answers | None,
+    on_round: OnRound | None,
 ) -> Method:
     """Fit in the folder, after its checkpoint if it has one; returns what was fitted."""
     checkpoint: Checkpoint | None = None
@@ -126,7 +131,8 @@ def _fit(
     start = _model_to_start_from(fabric, folder, method)
     since, saved = time.perf_counter(), False
     for done in method.fit_rounds(problem, share(fabric, training) or None, fabric, **start):
-        state = state.after(done, time.perf_counter() - since, problem.classes.names)
+        known = {} if answers is None else round_figures(done.pseudo, done.labels, answers, problem.setting)
+        state = state.after(done, time.perf_counter() - since, problem.classes.names, known)
         with agreed(fabric):
             if folder is not None:
                 folder.save_round(method, state)
