@@ -27,8 +27,9 @@ from pren.cli import (
     tune,
 )
 from pren.cli.launch import leave, speaks_for_its_machine
-from pren.cli.output import complain, visible
+from pren.cli.output import complain
 from pren.errors import PrenError, SharedError
+from pren.text import visible
 from pren.version import __version__
 
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])  # which typer has no name for
