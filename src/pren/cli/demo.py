@@ -68,7 +68,7 @@ def demo(
     pren = "pren" if shutil.which("pren") else sys.argv[0]  # after `make demo` it is .venv/bin/pren
     run, images = folder / "pren", folder / "images"
     if not no_report:
-        say(f"Open in a browser: {run / REPORT_FILE}")
+        say(f"To look at, in a browser: {folder / DEFAULT / REPORT_FILE}, and for PrEN {run / REPORT_FILE}")
     say(f"The run folder is {run}. Try next:")
     for arguments in (
         f"show {run}",

@@ -24,7 +24,7 @@ from pren.runs.summary import run_summary
 from pren.runs.tables import read_predictions
 from pren.scoring import top_classes
 from pren.trust import STRANGE, Forecast
-from pren.trust.confidence import threshold
+from pren.trust.confidence import Reading, threshold
 
 SAFE = 0.95  # which share of labels is right that are called safe to use
 DOUBTFUL = 0.5  # a label is doubtful below
@@ -42,6 +42,7 @@ class ReportedImage:
         runner_up: The second best; "" if nobody knows.
         confidence: From 0 to 1; None if nobody knows.
         familiarity: From 0 to 1; None if nobody knows.
+        lead: How far the label's score is above the second best; tells sure labels from others where nothing else does.
         truth: Its class by the answers; "" if nobody knows.
         given: Whether a person has given the label.
     """
@@ -52,6 +53,7 @@ class ReportedImage:
     runner_up: str = ""
     confidence: float | None = None
     familiarity: float | None = None
+    lead: float = 0.0
     truth: str = ""
     given: bool = False
 
@@ -125,6 +127,11 @@ class RunFacts:
         found = self.summary["forecast"]
         return None if found is None else Forecast.model_validate(found)
 
+    @property
+    def alike(self) -> bool:
+        """Whether the pool is of the kind that confidence was learned on; if not, it may be too high."""
+        return self.forecast is None or self.forecast.apart == 1.0
+
     @cached_property
     def candidates(self) -> list[str]:
         """All classes that an image can be taken for."""
@@ -148,10 +155,10 @@ class RunFacts:
             found[image.label].append(image)
         return found
 
-    @property
-    def answered(self) -> bool:
-        """Whether some answers are known here."""
-        return any(image.truth for image in self.images)
+    @cached_property
+    def sure(self) -> bool:
+        """Whether anybody knows how sure labels are."""
+        return any(image.confidence is not None for image in self.images)
 
 
 def collect(folder: RunFolder, outcome: Outcome | None, missing: str = "") -> RunFacts:
@@ -166,7 +173,7 @@ def collect(folder: RunFolder, outcome: Outcome | None, missing: str = "") -> Ru
     names = list(zip(known["class_names"], known["seen"], strict=True))
     unseen, seen = (sorted(name for name, has in names if has == wanted) for wanted in (False, True))
     images = _predicted(folder) if outcome is None else _labelled(outcome)
-    images.sort(key=lambda image: -1.0 if image.confidence is None else image.confidence, reverse=True)
+    images.sort(key=lambda image: (-1.0 if image.confidence is None else image.confidence, image.lead), reverse=True)
     confused = _confused(images, summary["metrics"])
     options = summary["options"]
     return RunFacts(
@@ -195,6 +202,7 @@ def _labelled(outcome: Outcome) -> list[ReportedImage]:
     given = set(problem.decided()[0].tolist())
     truths = [-1] * len(labels.classes) if answers is None else answers.labels.tolist()
     files = None if answers is None else answers.names
+    leads = Reading.of(outcome.scores, problem.classes, problem.candidates()).lead.tolist()
     images = []
     for place, (row, sure, familiar) in enumerate(
         zip(labels.classes.tolist(), labels.confidence.tolist(), labels.familiarity.tolist(), strict=True)
@@ -208,6 +216,7 @@ def _labelled(outcome: Outcome) -> list[ReportedImage]:
                 runner_up=others[0] if others else "",
                 confidence=None if math.isnan(sure) else sure,
                 familiarity=None if math.isnan(familiar) else familiar,
+                lead=leads[place],
                 truth="" if truths[place] < 0 else names[truths[place]],
                 given=place in given,
             )

@@ -46,6 +46,8 @@ def classes(facts: RunFacts, photographs: Photographs) -> Section | None:
     shown = ranked[:MOST_CLASSES]
     cards = [_card(name, facts, photographs) for name in shown]
     intro = "The classes with the least sure labels come first. Under each photograph stands how sure its label is."
+    if not facts.sure:
+        intro = "Nobody knows how sure labels are: here those are surest that are farthest above the second-best class."
     if len(shown) < len(ranked):
         intro = f"{intro} {len(ranked) - len(shown)} classes with surer labels are left out."
     box = tag(

@@ -82,27 +82,33 @@ def _truth(metrics: dict[str, Any]) -> tuple[str, str]:
 def _safe(facts: RunFacts) -> Html:
     """How many labels can be used without a look at them."""
     least, safe = facts.safe
-    if not any(image.confidence is not None for image in facts.images):
+    if not facts.sure:
         return card("Safe to use", "unknown", ["Without rehearsals nobody knows how sure a label is."])
     if not safe:
         said = f"As far as is known, not even of the surest labels {percent(SAFE)} are right."
         return card("Safe to use", "0", [said])
     known = [image for image in safe if image.truth]
     right = sum(not image.wrong for image in known)
-    lines: list[object] = [
-        f"labels, {percent(len(safe) / len(facts.images))} of all: those with a confidence of {least:.2f} or more. "
-        f"At least about {percent(SAFE)} of them should be right."
-    ]
+    share = percent(len(safe) / len(facts.images))
+    lines: list[object] = [f"labels, {share} of all: those with a confidence of {least:.2f} or more."]
+    if facts.alike:
+        lines[0] = f"{lines[0]} At least about {percent(SAFE)} of them should be right."
+    else:
+        lines.append(
+            f"Look at some before you use them: the unlabelled images look unlike the labelled ones, so confidence may "
+            f"be too high, and fewer than {percent(SAFE)} right."
+        )
     if known:
-        lines.append(tag("strong", f"By the answers, {percent(right / len(known), 1)} of them are."))
-    return card("Safe to use", f"{len(safe):,}", lines, "good")
+        lines.append(tag("strong", f"By the answers, {percent(right / len(known), 1)} of them are right."))
+    heading, kind = ("Safe to use", "good") if facts.alike else ("Perhaps safe to use", "warn")
+    return card(heading, f"{len(safe):,}", lines, kind)
 
 
 def _doubtful(facts: RunFacts) -> Html:
     """How many labels want a look."""
     labels = facts.summary["labels"]
     doubtful, strange = sum(i.doubtful for i in facts.images), sum(i.strange for i in facts.images)
-    known = any(image.confidence is not None for image in facts.images)
+    known = facts.sure
     lines: list[object] = []
     if known:
         lines.append("labels have a confidence below 0.5: look before you use them.")
@@ -124,9 +130,12 @@ def next_steps(facts: RunFacts) -> list[list[object]]:
     if "hold_out" in facts.summary["options"]:
         steps.append(["These labels tell how good the method is. For labels to use, fit again without --hold-out."])
     if safe and not math.isinf(least):
+        use = f"Use the {counted(len(safe), 'safe label')}"
+        if not facts.alike:
+            use = f"Look at some of the {len(safe):,} surest labels before you use them"
         steps.append(
             [
-                f"Use the {counted(len(safe), 'safe label')}: the rows of ",
+                f"{use}: the rows of ",
                 tag("code", PREDICTIONS),
                 f" with a confidence of {least:.2f} or more.",
             ]

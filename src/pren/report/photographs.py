@@ -51,9 +51,10 @@ class Photographs:
             self.left_out += 1
             return None
         self._left -= len(uri)
-        return tag(
-            "img", src=Html(uri), alt=alt, width=self._side, height=self._side, class_="pixels" if self._tiny else None
-        )
+        if self._tiny:
+            _, height, width = self._inputs.sample_shape if self._inputs is not None else (0, 0, 0)
+            return tag("img", src=Html(uri), alt=alt, width=width, height=height, class_="pixels")
+        return tag("img", src=Html(uri), alt=alt, width=self._side, height=self._side)
 
     def _make_uri(self, place: int) -> str | None:
         image = self._image(place)

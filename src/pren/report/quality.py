@@ -14,7 +14,7 @@ from pren.report.scatter import draw_map
 from pren.report.svg import Series, bar, line_chart
 
 CURVE_POINTS = 80
-BESIDE = 20  # classes whose matrix leaves room for a table beside it
+BESIDE = 10  # classes whose matrix leaves room for a table beside it
 SHOWN_CONFUSIONS = 40
 
 
@@ -81,7 +81,7 @@ def _levels(levels: dict[str, int] | None) -> Html | None:
 
 def class_table(facts: RunFacts) -> Section:
     """Every class in a row."""
-    header = ["class", "images", "expected right", "sure", "doubtful"]
+    header = ["class", "images", *(["expected right", "sure", "doubtful"] if facts.sure else [])]
     scored = {} if facts.summary["metrics"] is None else {r["name"]: r for r in facts.summary["metrics"]["per_class"]}
     if facts.seen:
         header.insert(1, "kind")
@@ -95,7 +95,7 @@ def class_table(facts: RunFacts) -> Section:
         images = facts.of_class[name]
         kind = ["seen" if name in facts.seen else "unseen"] if facts.seen else []
         row: list[object] = [name, *kind]
-        row += [len(images), *_sureness(images)]
+        row += [len(images), *(_sureness(images) if facts.sure else [])]
         if scored:
             row += _truth(scored.get(name), images)
         rows.append([*row, partner.get(name, "–")])
@@ -110,7 +110,7 @@ def class_table(facts: RunFacts) -> Section:
 def _sureness(images: list[ReportedImage]) -> list[object]:
     known = [image.confidence for image in images if image.confidence is not None]
     if not known:
-        return [("–", -1), "–", "–"]
+        return [("–", -1), 0, 0]
     mean = fmean(known)
     return [
         (tag("span", bar(mean), percent(mean), class_="with-bar"), number(mean)),
