@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint audit bench crash fuzz clean
+.PHONY: help demo check test browser lint audit bench crash fuzz clean
 .NOTPARALLEL:
 
 help:  ## print this list
@@ -28,6 +28,10 @@ check: lint  ## lint and the quick tests (no processes, no backbones): for while
 
 test: $(VENV)/.installed-dev  ## run all tests on $JOBS processes (2 unless told)
 	$(PYTEST) $(ARGS)
+
+browser: $(VENV)/.installed-dev  ## what tests of reports need, which are skipped without: Chromium (with apt-get, as root)
+	command -v chromium || command -v google-chrome || apt-get install -y --no-install-recommends chromium
+	$(PIP_INSTALL) -e '.[browser]'
 
 lint: $(VENV)/.installed-dev  ## ruff (rules and format), mypy and bandit
 	$(BIN)/ruff check .

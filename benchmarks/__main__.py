@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import extraction, machine, memory, pools, prediction, processes, scaling, training_step
+from benchmarks import extraction, machine, memory, pools, prediction, processes, report, scaling, training_step
 from benchmarks.tables import Table
 from benchmarks.timing import CLOCKS, OtherLoad, Settings
 
@@ -22,6 +22,7 @@ BENCHMARKS = {
     "pools": pools.run,
     "processes": processes.run,
     "extraction": extraction.run,
+    "report": report.run,
 }
 RESULTS = Path(__file__).parent / "results"
 BEGIN, END = "<!-- begin: written by python -m benchmarks -->", "<!-- end -->"

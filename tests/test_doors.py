@@ -16,6 +16,7 @@ ALLOWED: dict[str, set[str]] = {
     "children": set(),
     "seeds": set(),
     "version": set(),
+    "text": set(),
     "registry": {"errors"},
     "files": {"errors"},
     "plain_yaml": {"errors"},
@@ -36,7 +37,8 @@ ALLOWED["methods"] = set(ALLOWED) - {"data", "evaluation"}
 ALLOWED["trust"] = set(ALLOWED)
 ALLOWED["runs"] = set(ALLOWED)
 ALLOWED["experiments"] = set(ALLOWED)
-ALLOWED["predictor"] = set(ALLOWED) - {"experiments"}
+ALLOWED["report"] = set(ALLOWED)
+ALLOWED["predictor"] = set(ALLOWED) - {"experiments", "report"}
 ALLOWED["cli"] = set(ALLOWED) | {ROOT}
 
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

@@ -45,10 +45,10 @@ class Case:
     def command(self, out: Path, *, resume: bool) -> list[str]:
         """The command line that starts the run, or goes on with it."""
         if resume:
-            return [*COMMAND, "fit", "--resume", "--out", str(out)]
+            return [*COMMAND, "fit", "--resume", "--no-report", "--out", str(out)]
         assignments = [f"--set={key}={value}" for key, value in self.params.items()]
         options = ["--method", "pren", "--setting", self.setting, *assignments]
-        return [*COMMAND, "fit", self.data, *options, "--out", str(out)]
+        return [*COMMAND, "fit", self.data, *options, "--no-report", "--out", str(out)]
 
 
 class Process:

@@ -43,16 +43,24 @@ class ClassTable:
         signatures: (L, m) float64, one row per class (the paper's M is its transpose).
         seen: (L,) True where the class has labelled images.
         normalised: Whether the rows were scaled to unit length.
+        attributes: (m,) what the columns of the signatures mean; None if they have no names.
     """
 
     names: tuple[str, ...]
     signatures: NDArray[np.float64]
     seen: NDArray[np.bool_]
     normalised: bool
+    attributes: tuple[str, ...] | None = None
 
     @classmethod
     def build(
-        cls, names: Sequence[str], signatures: Array, seen: NDArray[np.bool_], *, normalise: bool = True
+        cls,
+        names: Sequence[str],
+        signatures: Array,
+        seen: NDArray[np.bool_],
+        *,
+        normalise: bool = True,
+        attributes: Sequence[str] | None = None,
     ) -> ClassTable:
         """Check a table and bring its signatures to unit length (unless told not to)."""
         table = _signature_table(signatures)
@@ -68,7 +76,7 @@ class ClassTable:
             table = table / np.abs(table).max(axis=1, keepdims=True)  # so that no square is too large or too small
             table = table / np.linalg.norm(table, axis=1, keepdims=True)
         _warn_of_twins(names, table)
-        return cls(tuple(names), table, seen.astype(bool), normalise)
+        return cls(tuple(names), table, seen.astype(bool), normalise, None if attributes is None else tuple(attributes))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -102,11 +110,13 @@ class Answers:
         names: (N_pool,) what people call each image, such as the path of its file, for reports; None if nothing. A
             name may give its class away, so it is no part of the problem.
         unreadable: Why an image is not in the pool, by its name: its file cannot be read.
+        pictures: What the images look like, for reports too, where the problem holds their features.
     """
 
     labels: NDArray[np.int64]
     names: tuple[str, ...] | None = None
     unreadable: dict[str, str] = field(default_factory=dict)
+    pictures: Inputs | None = None
 
     def __post_init__(self) -> None:
         if self.names is not None and len(self.names) != len(self.labels):
@@ -225,6 +235,7 @@ class Problem:
         normalise: bool = True,
         backbone: str | None = None,
         source: dict[str, Any] | None = None,
+        attributes: Sequence[str] | None = None,
     ) -> Problem:
         """Build a problem from arrays (NumPy or torch).
 
@@ -238,6 +249,7 @@ class Problem:
             normalise: Whether to scale signatures to unit length, as the paper's data have them.
             backbone: The backbone that images go through; None for features.
             source: What to record about the origin of the data.
+            attributes: (m,) what the columns of `signatures` mean, for reports.
 
         Raises:
             PrenError: If anything does not fit together; the message says what and where.
@@ -252,7 +264,7 @@ class Problem:
             train=as_inputs(features, "features"),
             labels=indices,
             pool=as_inputs(pool, "pool"),
-            classes=ClassTable.build(names, signatures, seen, normalise=normalise),
+            classes=ClassTable.build(names, signatures, seen, normalise=normalise, attributes=attributes),
             setting=setting,
             backbone=backbone,
             source={"name": "arrays", "signatures": {"kind": "array"}, **(source or {})},

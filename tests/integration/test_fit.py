@@ -31,9 +31,10 @@ class TestOutput:
         out, err = good("fit", data(), *small, "--out", "run")[1:]
         assert "PrEN on data.npz (zsl, finished)" in out
         assert "Top-1" in out
-        assert out.splitlines()[-3:] == [
+        assert out.splitlines()[-4:] == [
             "Labels: run/predictions.csv (18 images)",
             "Model: run/model.safetensors",
+            "Report, to open in a browser: run/report.html",
             "What to look at first: pren suggest run",
         ]
         assert "round" not in out

@@ -32,7 +32,7 @@ class TestShow:
         history = shown.pop("history")
         assert shown == fitted
         assert [row["round"] for row in history] == [0, 1, 2]
-        assert set(history[0]) == {"round", "loss", "pseudo_labels", "changed"}
+        assert set(history[0]) == {"round", "loss", "pseudo_labels", "changed", "agreement"}
 
     def test_a_method_without_rounds(self, good, data):
         good("fit", data(), "--method", "eszsl", "--out", "run")

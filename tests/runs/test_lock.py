@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pren.cli.summary import run_summary
 from pren.errors import PrenError
 from pren.runs.folder import RunFolder
 from pren.runs.lock import LOCK, MOST_BYTES, Lock
+from pren.runs.summary import run_summary
 from pren.runs.train import train
 
 HOSTILE = {

@@ -63,9 +63,12 @@ class TestFolder:
 
         method, rounds, problem, answers = library(config)
         names, scores = problem.classes.names, method.scores(problem.pool)
-        assert table(out / "history.csv") == [
-            ["round", "loss", "pseudo_labels", "changed"],
-            *([str(r.number), *(repr(value) for value in r.figures.values())] for r in rounds),
+        assert [[cell or "nan" for cell in row] for row in table(out / "history.csv")] == [
+            ["round", "loss", "pseudo_labels", "changed", "agreement"],
+            *(
+                [str(r.number), *("" if value != value else repr(value) for value in r.figures.values())]
+                for r in rounds
+            ),
         ]
         assert table(out / "pseudo_labels.csv") == [
             ["image", "class"],
@@ -390,3 +393,14 @@ class TestTopClasses:
             expected = sorted(candidates, key=lambda c, i=image: (-scores[i, c], c))[:top]
             assert rows[image].tolist() == expected
             assert values[image].tolist() == [scores[image, c] for c in expected]
+
+
+def test_rounds_note_agreement_and_what_the_answers_say(data, configure, tmp_path):
+    run = train(configure(data()), tmp_path / "run")
+    agreement = [row["agreement"] for row in run.history()]
+    assert agreement[0] is None  # nobody has voted yet
+    assert all(0 < share <= 1 for share in agreement[1:])
+    known = run.rounds_by_answers()
+    assert known[0] == {}
+    assert all(set(row) == {"precision", "top1_before"} for row in known[1:])
+    assert train(configure(data(answers=None)), tmp_path / "none").rounds_by_answers() == [{}] * 4

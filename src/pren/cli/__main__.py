@@ -21,13 +21,15 @@ from pren.cli import (
     forecast,
     listing,
     predict,
+    report,
     show,
     suggest,
     tune,
 )
 from pren.cli.launch import leave, speaks_for_its_machine
-from pren.cli.output import complain, visible
+from pren.cli.output import complain
 from pren.errors import PrenError, SharedError
+from pren.text import visible
 from pren.version import __version__
 
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])  # which typer has no name for
@@ -57,6 +59,7 @@ app.command("tune")(tune.tune)
 app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.command("report")(report.report)
 app.command("suggest")(suggest.suggest)
 app.command("classes")(classes.classes)
 app.command("list")(listing.list_names)

@@ -14,7 +14,7 @@ import typer
 from pren.cli.options import Json, Threads, command_line
 from pren.cli.output import percent, print_json, say, show_log, stderr, stdout, table
 from pren.cli.progress import interruptible, rounds
-from pren.cli.trust import in_words
+from pren.cli.report import NoReport, write_report
 from pren.errors import PrenError
 
 METHODS = ("pren-pool", "pren", "pren-no-projection", "progressive", "eszsl")
@@ -37,11 +37,13 @@ def demo(
     out: Annotated[Path | None, typer.Option(help="Where to put the runs; runs/demo by default.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     threads: Threads = None,
+    no_report: NoReport = False,
     json: Json = False,
 ) -> None:
     """Recognise two-digit numbers nobody ever labelled: trains PrEN-Pool, PrEN and rivals on embedded data."""
     show_log()
     from pren.methods.registry import DEFAULT
+    from pren.runs.folder import REPORT_FILE
     from pren.trust import Trust
 
     names = (Path(f"runs/demo-{number}" if number > 1 else "runs/demo") for number in count(1))
@@ -49,7 +51,7 @@ def demo(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise PrenError(f"{folder} is not an empty folder: choose another with --out.")
     stderr().print(INTRODUCTION)
-    rows = [_run(name, folder / name, seed) for name in METHODS]
+    rows = [_run(name, folder / name, seed, no_report) for name in METHODS]
     _write_images(folder / "images")
     trust = Trust.load(folder / DEFAULT)
     assert trust is not None
@@ -62,9 +64,11 @@ def demo(
     cells = [(row["title"], percent(row["top1"]), percent(row["macc"]), f"{row['seconds']:.0f} s") for row in rows]
     stdout().print(table(["", "Top-1", "mAcc", "time"], cells), "")
     stdout().print(REMARK)
-    say(f"PrEN-Pool said before it saw an answer: {in_words(forecast)}\n")
+    say(f"PrEN-Pool said before it saw an answer: {forecast.in_words()}\n")
     pren = "pren" if shutil.which("pren") else sys.argv[0]  # after `make demo` it is .venv/bin/pren
     run, images = folder / "pren", folder / "images"
+    if not no_report:
+        say(f"To look at, in a browser: {folder / DEFAULT / REPORT_FILE}, and for PrEN {run / REPORT_FILE}")
     say(f"The run folder is {run}. Try next:")
     for arguments in (
         f"show {run}",
@@ -76,7 +80,7 @@ def demo(
         say(f"  {pren} {arguments}")
 
 
-def _run(name: str, folder: Path, seed: int) -> dict[str, Any]:
+def _run(name: str, folder: Path, seed: int, no_report: bool) -> dict[str, Any]:
     """Train one method, with the demo's settings where it has them."""
     from pren.cli.fit import how_to_resume
     from pren.methods.registry import DEFAULT, METHODS
@@ -93,6 +97,8 @@ def _run(name: str, folder: Path, seed: int) -> dict[str, Any]:
         run = train(config, folder, command=command_line(), on_round=on_round)
     metrics = run.metrics() or {}
     seconds = round(time.perf_counter() - began, 1)
+    if not no_report:
+        write_report(run, None)
     return {"method": name, "title": entry.title, "top1": metrics["top1"], "macc": metrics["macc"], "seconds": seconds}
 
 

@@ -17,6 +17,7 @@ from pren.cli.launch import Processes, launch
 from pren.cli.options import DataChoice, Json, command_line
 from pren.cli.output import print_json, show_log
 from pren.cli.progress import extraction, interruptible, rehearsals, rounds
+from pren.cli.report import NoReport, write_report
 from pren.cli.trust import TrustChoice
 from pren.cli.vision import BackboneChoice
 from pren.errors import PrenError
@@ -47,6 +48,7 @@ def fit(
     accelerator: options.Accelerator = "auto",
     config: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Settings; other options win.")] = None,
     threads: options.Threads = None,
+    no_report: NoReport = False,
     json: Json = False,
 ) -> None:
     """Train a method, label the pool and keep the model."""
@@ -69,6 +71,7 @@ def fit(
     folder = out or _default_folder(wanted)
     quiet = not fabric.is_global_zero  # of several processes, one speaks
     from pren.methods.registry import METHODS
+    from pren.runs.folder import REPORT_FILE
     from pren.runs.train import train
 
     title, command = f"{METHODS[wanted.method].title} on {wanted.data}", command_line()
@@ -88,10 +91,14 @@ def fit(
             on_round=on_round,
             on_extract=on_extract,
             on_rehearsal=on_rehearsal,
+            on_finish=None if no_report else write_report,
             fabric=fabric,
         )
     if not quiet:
-        from pren.cli.summary import run_summary, show_summary
+        if not no_report and not (run.path / REPORT_FILE).exists():  # it was finished before
+            write_report(run, None)
+        from pren.cli.summary import show_summary
+        from pren.runs.summary import run_summary
 
         (print_json if json else show_summary)(run_summary(run))
 

@@ -10,7 +10,7 @@ from pren.cli.options import DataChoice, Json
 from pren.cli.output import percent, print_json, say, show_log, stderr, stdout, table
 from pren.cli.progress import extraction
 from pren.cli.progress import rehearsals as rehearsing
-from pren.cli.trust import Rehearsals, in_words
+from pren.cli.trust import Rehearsals
 from pren.cli.vision import BackboneChoice
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def forecast(
         return
     if len(found) > 1:
         stdout().print(_table(found))
-    say(in_words(found[0].forecast))
+    say(found[0].forecast.in_words())
 
 
 def chosen_method(config: RunConfig, vision: BackboneChoice, quiet: bool = False) -> RunConfig:

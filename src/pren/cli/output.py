@@ -18,6 +18,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from pren.text import visible
+
 
 def stdout() -> Console:
     """Where results go."""
@@ -44,11 +46,6 @@ def show_log() -> None:
         handler = RichHandler(console=stderr(), show_time=False, show_path=False, markup=False)
         handler.setFormatter(_VisibleFormatter())
         logger.addHandler(handler)
-
-
-def visible(text: object) -> str:
-    """Any text without the characters that could drive a terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
 
 
 def safe(text: object) -> str:

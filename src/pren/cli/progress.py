@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -41,7 +42,7 @@ def rounds(title: str, quiet: bool = False) -> Iterator[OnRound | None]:
     with counted(title, "training") as show:
 
         def show_round(done: Round, method: Method) -> None:
-            figures = [_figure(name, value) for name, value in done.figures.items() if value]
+            figures = [_figure(name, value) for name, value in done.figures.items() if value and not math.isnan(value)]
             show(done.number, done.of, "   ".join([f"{done.kind} {done.number:2d}/{done.of}", *figures]))
 
         yield show_round

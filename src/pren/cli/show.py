@@ -9,8 +9,9 @@ from pren.cli.output import print_json, show_log, stdout, table
 def show(run: RunPath, json: Json = False) -> None:
     """Show what a run was asked to do, how it went and how well it did."""
     show_log()
-    from pren.cli.summary import run_summary, show_summary
+    from pren.cli.summary import show_summary
     from pren.runs.folder import RunFolder
+    from pren.runs.summary import run_summary
 
     folder = RunFolder.open(run)
     summary = run_summary(folder)

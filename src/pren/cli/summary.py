@@ -1,4 +1,4 @@
-"""A run in a few lines, for people and for machines."""
+"""A run in a few lines, for people."""
 
 from __future__ import annotations
 
@@ -6,52 +6,11 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from pren.cli.ending import in_lines, label_facts
 from pren.cli.output import percent, safe, say, stdout, table
-from pren.cli.trust import in_words
 from pren.evaluation import FIGURES, TITLES
 from pren.methods.registry import METHODS
-from pren.methods.storage import MODEL_FILE, read_facts
-from pren.problem import candidates_of
-from pren.runs.folder import PREDICTIONS, RunFolder
-from pren.runs.tables import read_predictions
+from pren.runs.ending import in_lines
 from pren.trust import Forecast
-
-# What a method does with images; it has no effect on the features of a frozen backbone.
-OF_IMAGES = set("backbone weights geometry backbone_lr augmentation precision train_statistics".split())
-
-
-def run_summary(run: RunFolder) -> dict[str, Any]:
-    """What a run was, how far it came, how well it did and where its results are; JSON-ready."""
-    config, history, finished, trust = run.config(), run.history(), run.finished(), run.trust()
-    without_effect = OF_IMAGES if config.extractor is not None else set()
-    return {
-        "run": str(run.path),
-        "finished": finished,
-        "data": config.data,
-        "split": config.split,
-        "setting": config.setting,
-        "options": config.options,
-        "extractor": None if config.extractor is None else config.extractor.model_dump(mode="json"),
-        "method": config.method,
-        "params": {key: value for key, value in config.params.items() if key not in without_effect},
-        "record": config.record,
-        "rounds_done": history[-1]["round"] if history else None,
-        "rounds": config.params.get("rounds") or config.params.get("epochs") or 0,
-        "metrics": run.metrics(),
-        "forecast": None if trust is None else trust.forecast.model_dump(mode="json"),
-        "labels": _label_facts(run) if finished else None,
-        "model": str(run.path / MODEL_FILE) if finished else None,
-        "predictions": str(run.path / PREDICTIONS) if finished else None,
-    }
-
-
-def _label_facts(run: RunFolder) -> dict[str, Any]:
-    known = read_facts(run.path)
-    names = list(zip(known["class_names"], known["seen"], strict=True))
-    groups = [[name for name, seen in names if not seen], [name for name, seen in names if seen]]
-    among = groups if candidates_of(known["setting"]) == "all" else groups[:1]
-    return label_facts(read_predictions(run.path / PREDICTIONS), among)
 
 
 def show_summary(summary: dict[str, Any], every_class: bool = False) -> None:
@@ -86,7 +45,7 @@ def _show_labels(summary: dict[str, Any], every_class: bool) -> None:
     facts, run, forecast = summary["labels"], summary["run"], summary["forecast"]
     say("")
     if forecast is not None:
-        say(in_words(Forecast.model_validate(forecast)), style="bold")
+        say(Forecast.model_validate(forecast).in_words(), style="bold")
     else:
         say("Nobody knows how many of these labels are right: --rehearsals 10 tells, at the price of ten more fits.")
     believed = (summary["metrics"] or {}).get("reliability")
@@ -97,6 +56,8 @@ def _show_labels(summary: dict[str, Any], every_class: bool) -> None:
     say("")
     say(f"Labels: {summary['predictions']} ({_counted(facts)})")
     say(f"Model: {summary['model']}")
+    if summary["report"] is not None:
+        say(f"Report, to open in a browser: {summary['report']}")
     if "hold_out" in summary["options"]:
         say("To label photographs, or for the model to keep: fit once more without --hold-out.")
     else:

@@ -1,14 +1,11 @@
-"""What is said about trust on the command line, and how it is shown."""
+"""What is said about trust on the command line."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-
-if TYPE_CHECKING:
-    from pren.trust import Forecast
 
 Rehearsals = Annotated[
     int | None,
@@ -34,16 +31,3 @@ class TrustChoice:
     def settings(self) -> dict[str, Any]:
         """As settings of a configuration."""
         return {"rehearsals": self.rehearsals, "precision": self.precision}
-
-
-def in_words(forecast: Forecast) -> str:
-    """A forecast as a sentence or two."""
-    low, high = int(100 * forecast.low), min(round(100 * forecast.high + 0.5), 100)
-    count, classes = len(forecast.rehearsed), forecast.held_out
-    said = (
-        f"Expect {low} to {high} % of these labels to be right, if the unseen classes are as hard as the seen ones "
-        f"({count} rehearsals, {classes} seen classes held out in each)."
-    )
-    if forecast.apart == 1.0:
-        return said
-    return f"{said} The unlabelled images look unlike the labelled ones, which makes this less certain."

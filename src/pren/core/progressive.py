@@ -62,6 +62,7 @@ class Round:
         of: The number of the last one.
         figures: What is worth noting, by name; goes to the history as it is.
         pseudo: The pseudo-labels it trained on; None for methods that have none.
+        labels: (N_pool,) what the images were taken for when these were chosen; None if nobody has looked.
         kind: What to call it.
     """
 
@@ -69,6 +70,7 @@ class Round:
     of: int
     figures: Mapping[str, float]
     pseudo: PseudoLabels | None = None
+    labels: NDArray[np.int64] | None = None
     kind: str = "round"
 
 

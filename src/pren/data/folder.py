@@ -133,7 +133,9 @@ def load_folder(
         labels=np.array([label for _, label in train], dtype=np.int64),
         pool=ImageFiles(content.path, [image.file for image in pool]),
         # Several sources have a scale already, which lengths are part of.
-        classes=ClassTable.build(names, made.values, seen, normalise=len(content.sources) == 1),
+        classes=ClassTable.build(
+            names, made.values, seen, normalise=len(content.sources) == 1, attributes=made.attributes
+        ),
         setting=setting,
         source=source if hold_out is None else {**source, "hold_out": hold_out},
         given=given if (given != UNKNOWN).any() else None,

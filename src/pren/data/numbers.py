@@ -116,7 +116,9 @@ def load_numbers(
     }
     backbone = "small-cnn" if form == "images" else None
     arrays = (train, labels, signatures.values, pool, names)
-    problem = Problem.from_arrays(*arrays, setting=setting, backbone=backbone, source=source)
+    problem = Problem.from_arrays(
+        *arrays, setting=setting, backbone=backbone, source=source, attributes=signatures.attributes
+    )
     return problem, Answers(answers.astype(np.int64))
 
 

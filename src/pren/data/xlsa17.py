@@ -136,7 +136,9 @@ def _load(place: Place, setting: Setting, choices: Choices) -> tuple[Problem, An
             train=content.take(part.train),
             labels=np.searchsorted(rows, labels[part.train]),
             pool=content.take(part.pool),
-            classes=ClassTable.build(signatures.names, signatures.values, seen, normalise=normalise),
+            classes=ClassTable.build(
+                signatures.names, signatures.values, seen, normalise=normalise, attributes=signatures.attributes
+            ),
             setting=setting,
             source=source,
             recipe=Recipe.of(made, seen, choices.signature_weights).model_dump(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -9,7 +10,7 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from torch.optim import Optimizer
 
-from pren.core.pseudo import PseudoLabels
+from pren.core.pseudo import PseudoLabels, best_candidate
 from pren.core.voting import GzslRule, Network, ScoreRule
 from pren.engine.batches import Augment, TrainingSet, batches
 from pren.engine.chunks import images_for_backbone, images_for_heads
@@ -66,6 +67,8 @@ class ProgressiveLearner:
         self._batches = (initial_batches, batches, batch_size)
         self._rule, self._gamma, self._refined = rule, gamma, refined
         self._augment, self._seed = augment, seed
+        self.labels: NDArray[np.int64] | None = None  # (N,) of the pool, when it was scored last
+        self.agreement = math.nan  # which share of the heads voted for these labels, where votes decided
         self._apart = trains_heads_apart(fabric, network)
         trained = own_heads(fabric, network) if self._apart else network
         self._trainer = Trainer(fabric, trained, adam(trained), self._apart, pieces)
@@ -97,7 +100,12 @@ class ProgressiveLearner:
             rule: ScoreRule = self._rule if general else "votes"
             size = min(images_for_backbone(self._pool, self._fabric), images_for_heads(network.ensemble))
             scores = over_chunks(self._fabric, self._pool, size, lambda chunk: network.scores(chunk, rule))
-        return scores - self._gamma * seen if general else scores
+        scores = scores - self._gamma * seen if general else scores
+        self.labels = best_candidate(scores, candidates)
+        by_votes = self._refined is None and not general
+        # Scores are votes and a little more, which breaks ties.
+        self.agreement = min(float(scores[:, candidates].max(axis=1).mean()), 1.0) if by_votes else math.nan
+        return scores
 
     def adam_state(self) -> AdamState:
         """Adam's state of all heads, in every process."""

@@ -12,6 +12,7 @@ from pren.evaluation.metrics import (
     evaluate,
 )
 from pren.evaluation.reliability import Reliability, reliability
+from pren.evaluation.rounds import round_figures
 
 __all__ = [
     "FIGURES",
@@ -26,5 +27,6 @@ __all__ = [
     "check_answers",
     "evaluate",
     "reliability",
+    "round_figures",
     "trade_off",
 ]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pren.errors import PrenError
 from pren.files import WRITING, check_links, make_folder, remove
+from pren.runs.folder import REPORT_FILE
 from pren.runs.lock import LOCK, Lock
 
 CELLS = "cells"  # the folder that a comparison keeps its results in
@@ -36,7 +37,8 @@ def held_folder(path: Path, command: str = "") -> Iterator[None]:
 
 def _holds_experiments(folder: Path) -> bool:
     """Whether all that is in a folder was written by an experiment there, or by some in its subfolders."""
-    inside = [part for part in folder.iterdir() if part.name != LOCK and not part.name.startswith(WRITING)]
+    ours = {LOCK, REPORT_FILE}
+    inside = [part for part in folder.iterdir() if part.name not in ours and not part.name.startswith(WRITING)]
     if {CELLS, STUDY_FILE} & {part.name for part in inside}:
         return True
     return all(part.is_dir() and not part.is_symlink() and _holds_experiments(part) for part in inside)

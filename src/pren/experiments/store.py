@@ -41,6 +41,18 @@ class Store:
             raise PrenError(f"{path} is damaged: remove it, and the cell is computed again.") from error
         return entry.result
 
+    @staticmethod
+    def read(folder: Path) -> list[tuple[Cell, Result]]:
+        """All cells in a folder that have been computed, whatever they are of; a `PrenError` if one is damaged."""
+        found = []
+        for path in sorted((folder / CELLS).glob("*.json")):
+            try:
+                entry = _Entry.model_validate_json(read_bytes(path, MOST_BYTES))
+            except ValueError as error:
+                raise PrenError(f"{path} is damaged: remove it, and the cell is computed again.") from error
+            found.append((entry.cell, entry.result))
+        return found
+
     def put(self, cell: Cell, result: Result) -> None:
         """Keep a result, whole or not at all."""
         write_json(self._path(cell), _Entry(cell=cell, result=result).model_dump(mode="json"))

@@ -14,6 +14,7 @@ from pren.evaluation import FIGURES, TITLES
 from pren.experiments.summary import Row, Spread
 from pren.files import write_bytes, write_csv
 from pren.problem import Setting
+from pren.text import visible
 
 COSTS = ("fit s", "predict s", "peak MB")
 LATEX = {
@@ -127,8 +128,7 @@ def _shown(spread: Spread | None) -> float:
 
 
 def _one_line(text: str) -> str:
-    spaced = " ".join(text.split())
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in spaced)
+    return visible(" ".join(text.split()))
 
 
 def _tables(

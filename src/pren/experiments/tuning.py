@@ -132,7 +132,7 @@ def tune(
     folds = open_folds(base, on_extract=on_extract)
     what = _identity(base, space, folds, seed, first)
     with held_folder(folder, command):
-        study = _read_study(folder / STUDY_FILE, what)
+        study = _continued(folder / STUDY_FILE, what)
         for trial in study.trials:
             sampler.learn(trial.params, trial.value)
         while len(study.trials) < trials:
@@ -226,13 +226,19 @@ def _identity(
     return plain
 
 
-def _read_study(path: Path, what: dict[str, Any]) -> Study:
-    if not path.exists():
-        return Study(what=what)
+def read_study(path: Path) -> Study:
+    """Read what `tune` keeps; a `PrenError` if it is damaged."""
     try:
-        study = Study.model_validate_json(read_bytes(path, MOST_BYTES))
+        return Study.model_validate_json(read_bytes(path, MOST_BYTES))
     except ValueError as error:
         raise PrenError(f"{path} is damaged: put back what was there, or choose another folder with --out.") from error
+
+
+def _continued(path: Path, what: dict[str, Any]) -> Study:
+    """The study to go on with."""
+    if not path.exists():
+        return Study(what=what)
+    study = read_study(path)
     different = [key for key in {**study.what, **what} if study.what.get(key) != what.get(key)]
     if different:
         raise PrenError(f"{path} is a study of something else (it differs in {', '.join(different)}): change --out.")

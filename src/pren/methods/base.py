@@ -167,6 +167,17 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         """Features as the method sees them: N images or feature vectors -> (N, d), prepared or of its backbone."""
         return self._features(self._ready(inputs))
 
+    def attribute_weights(self, inputs: Inputs | Array) -> NDArray[np.float64] | None:
+        """How much every attribute counts for each input, where a score is a sum over the attributes of a class.
+
+        Args:
+            inputs: N images or feature vectors.
+
+        Returns:
+            w (N, m) so that scores without γ are w · a_c for the signature a_c; None if they are no such sum.
+        """
+        return None
+
     def save(self, folder: str | Path) -> None:
         """Write the fitted model to a folder, which is made if need be."""
         from pren.methods.storage import save_model  # the storage knows all methods

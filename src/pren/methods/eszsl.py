@@ -39,6 +39,9 @@ class ESZSL(LinearMethod):
         left = solve_ridge(gram, self.feature_reg, cross @ A, hint=hint)  # (d, m)
         return solve_ridge(A.T @ A, self.signature_reg, left.T, hint=hint).T
 
+    def _attribute_map(self) -> Matrix:
+        return self.weights_
+
     def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
         compatibility = self.weights_ @ signatures.T
         return lambda x: x @ compatibility

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from pren.errors import PrenError
-from pren.inputs import Inputs
+from pren.inputs import Array, Inputs
 from pren.methods.base import Method
 from pren.preparation import Matrix
 from pren.problem import Problem
@@ -32,6 +32,17 @@ class LinearMethod(Method):
     @abstractmethod
     def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
         """From all signatures (L, m) in the order of the names, a function from features (n, d) to scores (n, L)."""
+
+    def _attribute_map(self) -> Matrix | None:
+        """(d, m) W if the score of a class is xᵀ W a_c; None if it is something else."""
+        return None
+
+    def attribute_weights(self, inputs: Inputs | Array) -> Matrix | None:
+        """xᵀ W, unless a refinement has its say."""
+        weights = self._attribute_map()
+        if weights is None or self.refinement_.looks:
+            return None
+        return np.concatenate([x @ weights for x in self._chunks(self._ready(inputs))])
 
     def _fit(self, problem: Problem) -> None:
         weights = self._learn(problem)

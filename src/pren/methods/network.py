@@ -97,7 +97,8 @@ class NetworkMethod(Method):
             pseudo = done.pseudo
             if pseudo is not None:  # as rows of the class table
                 pseudo = PseudoLabels(pseudo.images, self._order()[pseudo.labels])
-            yield replace(done, pseudo=pseudo)
+            labels = None if done.labels is None else self._order()[done.labels]
+            yield replace(done, pseudo=pseudo, labels=labels)
         if "refinement_" not in vars(self):  # there are no rounds at all
             self._fit_refinement(given, fabric)
         del self._pool

@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -153,7 +154,7 @@ class PrEN(EndToEnd):
             self._adam_state = learner.adam_state()
             if done.number == done.of > 0 and fabric.is_global_zero:
                 self._name_classes_without_images(done, plan)
-            yield done
+            yield replace(done, figures={**done.figures, "agreement": learner.agreement}, labels=learner.labels)
 
     def _name_classes_without_images(self, done: Round, plan: Plan) -> None:
         labels = (done.pseudo or PseudoLabels.none()).labels

@@ -66,6 +66,9 @@ class RankingMethod(LinearMethod):
                 descent.step()
         return weights.detach().double().numpy()
 
+    def _attribute_map(self) -> Matrix | None:
+        return self.weights_[0] if self.maps == 1 else None
+
     def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
         weights, table = torch.from_numpy(self.weights_), torch.from_numpy(signatures)
         return lambda x: bilinear(torch.from_numpy(x), weights, table).numpy()

@@ -36,6 +36,7 @@ class State(BaseModel):
         history: What each round did: its number under "round", then its figures.
         timings: Seconds per round.
         pseudo_labels: The last round's: place in the pool, class name.
+        by_answers: What the answers say of each round; apart from the history, which is the same without them.
     """
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
@@ -43,16 +44,23 @@ class State(BaseModel):
     history: list[dict[str, int | float | None]]
     timings: list[float]
     pseudo_labels: list[tuple[int, str]]
+    by_answers: list[dict[str, float]] = []
 
-    def after(self, done: Round, seconds: float, classes: Sequence[str]) -> State:
+    def after(self, done: Round, seconds: float, classes: Sequence[str], known: dict[str, float]) -> State:
         """The same with one more round; a figure that is NaN becomes None."""
         figures = {name: None if math.isnan(value) else value for name, value in done.figures.items()}
         pseudo: list[tuple[int, str]] = []
         if done.pseudo is not None:
             names = [classes[label] for label in done.pseudo.labels]
             pseudo = list(zip(done.pseudo.images.tolist(), names, strict=True))
+        unknown: list[dict[str, float]] = [{}] * (len(self.history) - len(self.by_answers))  # of an older version
         history = [*self.history, {"round": done.number, **figures}]
-        return State(history=history, timings=[*self.timings, round(seconds, 3)], pseudo_labels=pseudo)
+        return State(
+            history=history,
+            timings=[*self.timings, round(seconds, 3)],
+            pseudo_labels=pseudo,
+            by_answers=[*self.by_answers, *unknown, known],
+        )
 
 
 @dataclass(frozen=True, eq=False)

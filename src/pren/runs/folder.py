@@ -9,7 +9,8 @@ trust.safetensors   what rehearsals tell: forecast, confidence
 signatures.json     how the signatures were made, the encoder and all texts among it, to describe one more class
 metrics.json        where the answers are known
 model.safetensors   the model to keep
-manifest.json       the checksums of all these; written last, so where it is, the run is finished
+report.html         the same for people, which 'pren report' makes anew at any time; it has no checksum
+manifest.json       the checksums of all but the report; written last, so where it is, the run is finished
 checkpoint/         the last finished round, to resume from, with a manifest of its own
 .lock               who is writing, while somebody is
 """
@@ -39,6 +40,7 @@ from pren.trust import TRUST_FILE, Labels, Trust
 
 CONFIG_FILE = "config.yaml"
 PREDICTIONS = "predictions.csv"
+REPORT_FILE = "report.html"
 RESULTS = (CONFIG_FILE, MODEL_FILE, PREDICTIONS)
 ALSO = (
     "history.csv",
@@ -181,6 +183,11 @@ class RunFolder:
         state = read_state(self._checkpoints, self._run)
         return [] if state is None else state.history
 
+    def rounds_by_answers(self) -> list[dict[str, float]]:
+        """What the answers say of each finished round: see `pren.evaluation.round_figures`."""
+        state = read_state(self._checkpoints, self._run)
+        return [] if state is None else state.by_answers
+
     def checkpoint(self) -> Checkpoint | None:
         """The last finished round, None if there is none yet."""
         return read_checkpoint(self._checkpoints, self._run)
@@ -197,7 +204,9 @@ class RunFolder:
         with self._writing():
             copy(current / MODEL_FILE, self.path / MODEL_FILE)
             columns = list(state.history[-1])
-            write_csv(self.path / "history.csv", columns, ([row[name] for name in columns] for row in state.history))
+            write_csv(
+                self.path / "history.csv", columns, ([row.get(name) for name in columns] for row in state.history)
+            )
             write_csv(self.path / "timings.csv", ("round", "seconds"), enumerate(state.timings))
             self.tables.write_pseudo_labels(self.path / "pseudo_labels.csv", state.pseudo_labels)
             for old in {*current.parent.iterdir(), *self.path.glob(f"{WRITING}*")} - {current}:

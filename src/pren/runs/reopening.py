@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -14,8 +15,46 @@ from pren.problem import Answers, Problem
 from pren.runs.config import RunConfig
 from pren.runs.folder import RunFolder
 from pren.runs.opening import open_problem
-from pren.trust import Labels, label_pool
+from pren.trust import Labels, Trust, label_pool
 from pren.vision.photographs import check_same_facts
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A fitted method, the data that it was fitted on, and what it makes of the pool.
+
+    Attributes:
+        method: Fitted.
+        problem: What it was fitted on.
+        answers: Kept apart; None where nobody knows any.
+        trust: How far labels can be trusted; None if nobody knows.
+        scores: (N_pool, L) in the order of the problem's classes.
+        labels: Of the whole pool, however sure.
+    """
+
+    method: Method
+    problem: Problem
+    answers: Answers | None
+    trust: Trust | None
+    scores: NDArray[np.float64]
+    labels: Labels
+
+    @classmethod
+    def of(cls, method: Method, problem: Problem, answers: Answers | None, trust: Trust | None) -> Outcome:
+        """Let a method label the pool."""
+        scores = pool_scores(method, problem)
+        return cls(method, problem, answers, trust, scores, label_pool(scores, problem, trust))
+
+    def figures(self) -> dict[str, Any] | None:
+        """How good the labels are, and whether their confidence is; JSON-ready, None where there are no answers."""
+        if not any_known(self.answers):
+            return None
+        known, labels = self.answers.known, self.labels
+        believed = reliability(labels.confidence[known], (labels.classes == self.answers.labels)[known])
+        return {
+            **evaluate(self.scores, self.answers, self.problem.classes, self.problem.setting).to_dict(),
+            "reliability": None if believed is None else believed.model_dump(mode="json"),
+        }
 
 
 def evaluate_run(
@@ -30,31 +69,13 @@ def evaluate_run(
     Raises:
         PrenError: If there are no answers, or the data is not what the run was fitted on.
     """
-    model, problem, answers = open_run(folder, data, root, weights, cache)
-    if not any_known(answers):
+    found = open_run(folder, data, root, weights, cache).figures()
+    if found is None:
         raise PrenError(
             f"The data of {folder.path} has no answers: add the classes of some images of the pool (in a folder of "
             "photographs, as answers.csv)."
         )
-    scores = pool_scores(model, problem)
-    return figures(scores, label_pool(scores, problem, folder.trust()), problem, answers)
-
-
-def figures(scores: NDArray[np.float64], labels: Labels, problem: Problem, answers: Answers) -> dict[str, Any]:
-    """How good labels are, and whether their confidence is; JSON-ready.
-
-    Args:
-        scores: (N_pool, L).
-        labels: Of every image of the pool.
-        problem: Without answers.
-        answers: Those that are known count.
-    """
-    known = answers.known
-    believed = reliability(labels.confidence[known], (labels.classes == answers.labels)[known])
-    return {
-        **evaluate(scores, answers, problem.classes, problem.setting).to_dict(),
-        "reliability": None if believed is None else believed.model_dump(mode="json"),
-    }
+    return found
 
 
 def open_run(
@@ -63,8 +84,8 @@ def open_run(
     root: str | None = None,
     weights: str | None = None,
     cache: str | None = None,
-) -> tuple[Method, Problem, Answers | None]:
-    """The model of a run and the data that it was fitted on.
+) -> Outcome:
+    """The model of a run, the data that it was fitted on, and what it makes of the pool.
 
     Where data, root, the weights of a frozen backbone or the cache of features are no longer where they were, say so.
 
@@ -83,7 +104,7 @@ def open_run(
     if problem.extractor is not None and model.extractor_ is not None:
         check_same_facts(problem.extractor["facts"], model.extractor_["facts"])
     check_hashes(folder, config, problem.fingerprint())
-    return model, problem, answers
+    return Outcome.of(model, problem, answers, folder.trust())
 
 
 def any_known(answers: Answers | None) -> TypeGuard[Answers]:

@@ -13,9 +13,9 @@ from pren.data.folder_labels import LABELS, read_given
 from pren.errors import PrenError
 from pren.problem import candidates_of
 from pren.runs.folder import RunFolder
-from pren.runs.reopening import open_run, pool_scores
+from pren.runs.reopening import Outcome, open_run
 from pren.scoring import top_classes
-from pren.trust import STRANGE, label_pool, suggest
+from pren.trust import STRANGE, suggest
 from pren.trust.confidence import Reading
 
 
@@ -71,24 +71,29 @@ def suggest_for_run(
         raise PrenError(
             f"The pool of {folder.path} has labelled images in it (--hold-out): fit without it, and ask that run."
         )
-    model, problem, answers = open_run(folder, data, root, weights, cache)
+    outcome = open_run(folder, data, root, weights, cache)
+    problem, answers = outcome.problem, outcome.answers
     names, files = problem.classes.names, None if answers is None else answers.names
-    scores, trust = pool_scores(model, problem), folder.trust()
-    lead = Reading.of(scores, problem.classes, problem.candidates()).lead
-    labels = label_pool(scores, problem, trust)
-    confidence, given = labels.confidence, problem.decided()[0]
-    # Nobody can name the class of what looks like none of them.
-    asked = np.union1d(given, np.flatnonzero(~(labels.familiarity < STRANGE)))
-    doubt, known = _doubt(lead[asked], confidence[asked]), np.searchsorted(asked, given)
-    chosen = asked[suggest(model.embed(problem.pool.select(asked)), doubt, count, known)]
-    best, _ = top_classes(scores[chosen], problem.classes, candidates_of(problem.setting), 2)
+    chosen = suggest_places(outcome, outcome.method.embed(problem.pool), count)
+    best, _ = top_classes(outcome.scores[chosen], problem.classes, candidates_of(problem.setting), 2)
     images = []
-    for place, sure, rows in zip(chosen.tolist(), confidence[chosen].tolist(), best, strict=True):
+    for place, sure, rows in zip(chosen.tolist(), outcome.labels.confidence[chosen].tolist(), best, strict=True):
         label, runner_up, *_ = [*(names[row] for row in rows), ""]
         image = str(place) if files is None else files[place]
         images.append(Suggestion(image, label, runner_up, None if math.isnan(sure) else sure))
     own = problem.source.get("name") == "folder"
     return Suggestions(images, Path(data or folder.config().data) / LABELS if own else None)
+
+
+def suggest_places(outcome: Outcome, features: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """The same as places in the pool, from its features (N_pool, d) as the method sees them."""
+    problem, labels = outcome.problem, outcome.labels
+    lead = Reading.of(outcome.scores, problem.classes, problem.candidates()).lead
+    given = problem.decided()[0]
+    # Nobody can name the class of what looks like none of them.
+    asked = np.union1d(given, np.flatnonzero(~(labels.familiarity < STRANGE)))
+    doubt, known = _doubt(lead[asked], labels.confidence[asked]), np.searchsorted(asked, given)
+    return asked[suggest(features[asked], doubt, count, known)]
 
 
 def _doubt(lead: NDArray[np.float64], confidence: NDArray[np.float64]) -> NDArray[np.float64]:

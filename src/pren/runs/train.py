@@ -20,7 +20,7 @@ from pren.core.progressive import Round
 from pren.data import check_can_hold_out
 from pren.engine.processes import agreed, share, share_text, single_process, watching
 from pren.errors import PrenError
-from pren.evaluation import check_answers
+from pren.evaluation import check_answers, round_figures
 from pren.files import check_is_text
 from pren.methods.base import Method
 from pren.problem import Answers, Problem
@@ -28,15 +28,16 @@ from pren.runs.checkpoint import Checkpoint, State
 from pren.runs.config import RunConfig
 from pren.runs.folder import RunFolder
 from pren.runs.opening import open_problem
-from pren.runs.reopening import any_known, check_hashes, figures, pool_scores
+from pren.runs.reopening import Outcome, check_hashes
 from pren.runs.tables import ImageTables
-from pren.trust import OnRehearsal, Trust, assess, label_pool, only_sure
+from pren.trust import OnRehearsal, Trust, assess, only_sure
 from pren.version import __version__
 from pren.vision.extraction import OnProgress
 
 log = logging.getLogger(__name__)
 
 OnRound = Callable[[Round, Method], None]
+OnFinish = Callable[[RunFolder, Outcome], None]
 
 
 def train(
@@ -49,6 +50,7 @@ def train(
     on_round: OnRound | None = None,
     on_extract: OnProgress | None = None,
     on_rehearsal: OnRehearsal | None = None,
+    on_finish: OnFinish | None = None,
     fabric: Fabric | None = None,
 ) -> RunFolder:
     """Run a configuration, or go on with what an interrupted one left.
@@ -64,6 +66,7 @@ def train(
         on_round: Called after every round, when it is saved.
         on_extract: Called as features are extracted, if they are.
         on_rehearsal: Called after every rehearsal, if there are any.
+        on_finish: Called when all is written, by the process that has written it; not for a run that was finished.
         fabric: Where to compute, launched; None for one process on the best device there is.
 
     Raises:
@@ -96,7 +99,7 @@ def train(
         with nullcontext() if folder is None else closing(folder):
             if not share_text(fabric, "finished" if folder is not None and folder.finished() else ""):
                 try:
-                    method = _fit(fabric, folder, method, problem, on_round)
+                    method = _fit(fabric, folder, method, problem, answers, on_round)
                 except Exception:
                     if folder is not None and not resume:
                         folder.discard_if_nothing_done()
@@ -104,12 +107,19 @@ def train(
                 trust = _assess(method, problem, rehearsals, config, fabric, on_rehearsal)
                 with agreed(fabric):
                     if folder is not None:
-                        _finish(folder, method, trust, problem, answers, config, hashes)
+                        outcome = _finish(folder, method, trust, problem, answers, config, hashes)
+                        if on_finish is not None:
+                            on_finish(folder, outcome)
     return folder or RunFolder(out)
 
 
 def _fit(
-    fabric: Fabric, folder: RunFolder | None, method: Method, problem: Problem, on_round: OnRound | None
+    fabric: Fabric,
+    folder: RunFolder | None,
+    method: Method,
+    problem: Problem,
+    answers: Answers | None,
+    on_round: OnRound | None,
 ) -> Method:
     """Fit in the folder, after its checkpoint if it has one; returns what was fitted."""
     checkpoint: Checkpoint | None = None
@@ -121,7 +131,8 @@ def _fit(
     start = _model_to_start_from(fabric, folder, method)
     since, saved = time.perf_counter(), False
     for done in method.fit_rounds(problem, share(fabric, training) or None, fabric, **start):
-        state = state.after(done, time.perf_counter() - since, problem.classes.names)
+        known = {} if answers is None else round_figures(done.pseudo, done.labels, answers, problem.setting)
+        state = state.after(done, time.perf_counter() - since, problem.classes.names, known)
         with agreed(fabric):
             if folder is not None:
                 folder.save_round(method, state)
@@ -198,16 +209,15 @@ def _finish(
     answers: Answers | None,
     config: RunConfig,
     hashes: dict[str, str],
-) -> None:
+) -> Outcome:
     """Predict the pool and, where the answers are known, evaluate."""
     folder.check_held()
     if trust is not None:
         folder.save_trust(method, trust)
-    scores, metrics = pool_scores(method, problem), None
-    labels = label_pool(scores, problem, trust)
-    if any_known(answers):
-        rule = method.get_params().get("gzsl_rule")
-        metrics = {"hashes": hashes, "rule": rule, **figures(scores, labels, problem, answers)}
+    outcome = Outcome.of(method, problem, answers, trust)
+    labels, metrics = outcome.labels, outcome.figures()
+    if metrics is not None:
+        metrics = {"hashes": hashes, "rule": method.get_params().get("gzsl_rule"), **metrics}
     if config.precision is not None and trust is not None:
         labels = only_sure(labels, problem, trust, config.precision)
         if trust.forecast.apart != 1.0:
@@ -215,6 +225,7 @@ def _finish(
                 "The pool looks unlike the labelled images: a precision of %g may not be kept.", config.precision
             )
     folder.save_results(labels, problem.classes.names, metrics, problem.recipe)
+    return outcome
 
 
 def _reopen(out: str | Path, config: RunConfig, record: dict[str, Any]) -> RunFolder:

@@ -48,6 +48,21 @@ class Forecast(BaseModel):
     held_out: int
     apart: float = 1.0
 
+    def percent(self) -> tuple[int, int]:
+        """The range in whole per cent, rounded outwards."""
+        return int(100 * self.low), min(round(100 * self.high + 0.5), 100)
+
+    def in_words(self) -> str:
+        """A sentence or two for people."""
+        low, high = self.percent()
+        said = (
+            f"Expect {low} to {high} % of these labels to be right, if the unseen classes are as hard as the seen ones "
+            f"({len(self.rehearsed)} rehearsals, {self.held_out} seen classes held out in each)."
+        )
+        if self.apart == 1.0:
+            return said
+        return f"{said} The unlabelled images look unlike the labelled ones, which makes this less certain."
+
 
 def foretell(
     reading: Reading, rehearsals: Sequence[Known], held_out: int, apart: float = 1.0, strangers: float = 0.0

@@ -7,13 +7,13 @@ import io
 import stat
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from PIL import ExifTags, Image, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from pren.errors import PrenError
 from pren.vision.preprocessing import MODES, Levels, Preprocessing
@@ -21,6 +21,7 @@ from pren.vision.preprocessing import MODES, Levels, Preprocessing
 # Pillow goes by content, not by name, and some of its formats (such as EPS) start other programs: these do not.
 FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "TIFF", "GIF")
 MOST_BYTES = 1 << 28
+T = TypeVar("T")
 MOST_READS = 1_000_000
 LARGE_FILE = 1 << 25  # bytes
 LARGE_PICTURE = 13_000_000  # pixels: a phone makes fewer, but for JPEG, which is decoded small
@@ -114,6 +115,23 @@ def decode(
         MemoryError: If it may be whole, but there is no room for it.
     """
     channels, height, width = wanted.sample_shape
+    return _read(content, path, max(height, width), MODES[channels], wanted, turns)
+
+
+def thumbnail(content: bytes | Image.Image, path: Path, side: int) -> Image.Image:
+    """The middle of a picture as a square for people to look at; otherwise as `decode`."""
+    return _read(content, path, side, "RGB", lambda image: ImageOps.fit(image, (side, side)), TURNS)
+
+
+def _read(
+    content: bytes | Image.Image,
+    path: Path,
+    side: int,
+    mode: str,
+    use: Callable[[Image.Image], T],
+    turns: AbstractContextManager[Any],
+) -> T:
+    """Open a picture that will be brought to `side` pixels at most, set it right and use it."""
     try:
         if not content:
             raise ValueError("the file is empty")
@@ -122,13 +140,13 @@ def decode(
         if isinstance(content, bytes) and image.format == "JPEG":
             # Decoding at a half, a quarter or an eighth is quick, and leaves twice the pixels that are needed,
             # whichever way the picture has to be turned.
-            image.draft(image.mode, (2 * max(height, width),) * 2)
+            image.draft(image.mode, (2 * side,) * 2)
         with in_turn(image.width * image.height > LARGE_PICTURE, turns):
             image = _upright(image)  # by the same name, so that of a large one no copy stays
-            image = _flat(image, MODES[channels])
-            levels = wanted(image)
+            image = _flat(image, mode)
+            made = use(image)
             del image  # before it is another one's turn
-        return levels
+        return made
     except MemoryError as error:
         raise MemoryError(f"for {path}") from error
     except UnidentifiedImageError as error:

@@ -25,6 +25,7 @@ from pren.vision.decoding import (
     image_file_size,
     in_turn,
     read_image_file,
+    thumbnail,
     without_warnings,
 )
 from pren.vision.folders import EXTENSIONS, list_images
@@ -118,6 +119,15 @@ class ImageFiles(Inputs):
                 return Reading(key, decode(content, path, self._preprocessing, turns))
         except PrenError as error:
             return Reading(b"", None, str(error))
+
+    def thumbnail(self, place: int, side: int) -> Image.Image | None:
+        """A file as a small square for people to look at; None if it cannot be read (any more)."""
+        item, path = self._items[place], self._path(place)
+        try:
+            with without_warnings():
+                return thumbnail(read_image_file(path) if isinstance(item, str) else item, path, side)
+        except (PrenError, MemoryError):
+            return None
 
     def _path(self, place: int) -> Path:
         """Where a file is, or what to call it."""

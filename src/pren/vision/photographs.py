@@ -84,6 +84,7 @@ def freeze(
     found = [extract(files, frozen, store, fabric, workers, on_progress=on_progress) for files in parts]
     train, pool = (store.inputs(part.rows[part.rows >= 0]) for part in found)
     problem, answers = _without(problem, answers, *(part.problems for part in found))
+    answers = None if answers is None else replace(answers, pictures=problem.pool)
     record = ExtractorRecord(asked=extractor.with_absolute_paths(), facts=frozen.facts).model_dump(mode="json")
     return replace(problem, train=train, pool=pool, backbone=None, extractor=record), answers
 

@@ -1,0 +1,80 @@
+"""Photographs of the pool as small pictures that are part of the page; only so many, that it stays a few MB."""
+
+from __future__ import annotations
+
+import base64
+import io
+from functools import cache
+
+import numpy as np
+from PIL import Image
+
+from pren.inputs import Inputs
+from pren.report.html import Html, tag
+from pren.vision.images import ImageFiles
+from pren.vision.preprocessing import MODES
+
+SIDE, SMALL_SIDE = 132, 96  # pixels of a photograph; the smaller where there are many
+MANY = 300
+QUALITY = 74
+MOST_BYTES = 3_500_000
+TINY = 64  # arrays up to this size are drawn as they are, pixel by pixel
+
+
+class Photographs:
+    """Makes pictures of the images of a pool.
+
+    Args:
+        inputs: What the pool looks like; None, or features, if nothing can be shown.
+        expected: About how many will be asked for: many are smaller.
+    """
+
+    def __init__(self, inputs: Inputs | None, expected: int = 0) -> None:
+        shape = () if inputs is None else inputs.sample_shape
+        self._inputs = inputs if len(shape) == 3 and shape[0] in MODES else None
+        self._side = SMALL_SIDE if expected > MANY else SIDE
+        self._tiny = self._inputs is not None and not self._inputs.photographs and max(shape[1:]) <= TINY
+        self._left = MOST_BYTES
+        self.asked = self.left_out = 0
+        self._uri = cache(self._make_uri)
+
+    @property
+    def there(self) -> bool:
+        """Whether there is anything to show."""
+        return self._inputs is not None
+
+    def picture(self, place: int, alt: str) -> Html | None:
+        """An image of the pool as an element; None if it cannot be read, or there is no room left."""
+        self.asked += 1
+        uri = self._uri(place)
+        if uri is None or len(uri) > self._left:
+            self.left_out += 1
+            return None
+        self._left -= len(uri)
+        if self._tiny:
+            _, height, width = self._inputs.sample_shape if self._inputs is not None else (0, 0, 0)
+            return tag("img", src=Html(uri), alt=alt, width=width, height=height, class_="pixels")
+        return tag("img", src=Html(uri), alt=alt, width=self._side, height=self._side)
+
+    def _make_uri(self, place: int) -> str | None:
+        image = self._image(place)
+        if image is None:
+            return None
+        content = io.BytesIO()
+        if self._tiny:
+            image.save(content, "PNG", optimize=True)
+        else:
+            image.save(content, "JPEG", quality=QUALITY, optimize=True)
+        kind = "png" if self._tiny else "jpeg"
+        return f"data:image/{kind};base64,{base64.b64encode(content.getvalue()).decode()}"
+
+    def _image(self, place: int) -> Image.Image | None:
+        if self._inputs is None:
+            return None
+        if isinstance(self._inputs, ImageFiles):
+            return self._inputs.thumbnail(place, self._side)
+        levels = (self._inputs[np.array([place])][0].clamp(0, 1) * 255).round().byte().permute(1, 2, 0).numpy()
+        image = Image.fromarray(levels[..., 0] if levels.shape[2] == 1 else levels)
+        if not self._tiny:
+            image.thumbnail((self._side, self._side))
+        return image

@@ -1,0 +1,118 @@
+"""A map of images and classes in two dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pren.report.html import Html, number, tag
+from pren.report.svg import COLOURS
+
+WIDTH, HEIGHT, MARGIN = 640.0, 460.0, 26.0
+NAMED = 30  # up to so many classes are named on the map
+NAME_LENGTH = 24
+MOST_POINTS = 2_000
+FEW_POINTS = 800  # more are drawn smaller
+FEWEST_CLASSES = 3  # whose centres give the axes
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """Images and class centres.
+
+    Attributes:
+        images: (n,) places in the pool.
+        at: (n, 2) where they lie.
+        classes: The names of the classes that images have.
+        centres: (c, 2) where these lie.
+    """
+
+    images: NDArray[np.int64]
+    at: NDArray[np.float64]
+    classes: Sequence[str]
+    centres: NDArray[np.float64]
+
+
+def make_map(features: NDArray[np.float64], labels: Sequence[str]) -> Map:
+    """Lay out a pool by the two directions in which its classes lie farthest apart (PCA of their centres).
+
+    Args:
+        features: (N, d) of the images.
+        labels: (N,) the class of each.
+    """
+    from sklearn.decomposition import PCA  # here, because it takes a second
+
+    names, rows = np.unique(np.array(labels), return_inverse=True)
+    sums = np.zeros((len(names), features.shape[1]))
+    np.add.at(sums, rows, features)
+    centres = sums / np.bincount(rows)[:, None]
+    chosen = np.unique(np.linspace(0, len(features) - 1, min(MOST_POINTS, len(features))).astype(np.int64))
+    basis = centres if len(names) >= FEWEST_CLASSES else features[chosen]
+    if len(basis) < 2:
+        return Map(chosen, np.zeros((1, 2)), names.tolist(), np.zeros((1, 2)))
+    dimensions = min(2, *basis.shape)
+    pca = PCA(dimensions, svd_solver="full").fit(basis)
+    flat = [np.pad(pca.transform(part), ((0, 0), (0, 2 - dimensions))) for part in (features[chosen], centres)]
+    return Map(chosen, flat[0], names.tolist(), flat[1])
+
+
+def draw_map(found: Map, labels: Sequence[str], tips: Sequence[str], doubtful: Sequence[bool]) -> Html:
+    """A figure.
+
+    Args:
+        found: Where everything lies.
+        labels: (N,) the class of every image of the pool.
+        tips: (N,) what to say of each.
+        doubtful: (N,) whether its label is; drawn as a ring.
+    """
+    low, high = np.quantile(found.at, 0.005, axis=0), np.quantile(found.at, 0.995, axis=0)
+    low, high = np.minimum(low, found.centres.min(axis=0)), np.maximum(high, found.centres.max(axis=0))
+    span = np.where(high > low, high - low, 1.0)
+
+    def place(points: NDArray[np.float64]) -> NDArray[np.float64]:
+        share = np.clip((points - low) / span, -0.01, 1.01)  # what lies farther away is drawn at the edge
+        inside = np.array([WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN])
+        where: NDArray[np.float64] = MARGIN + np.column_stack([share[:, 0], 1 - share[:, 1]]) * inside
+        return where
+
+    colour = {name: f"c{row % COLOURS}" for row, name in enumerate(found.classes)}
+    size = 3.0 if len(found.images) <= FEW_POINTS else 2.2
+    parts = [tag("rect", x=0, y=0, width=WIDTH, height=HEIGHT, rx=8, class_="paper")]
+    for image, (x, y) in zip(found.images.tolist(), place(found.at).tolist(), strict=True):
+        kind = "ring" if doubtful[image] else "dot"
+        tip = tag("title", tips[image])
+        parts.append(tag("circle", tip, cx=x, cy=y, r=size, class_=f"{kind} {colour[labels[image]]}"))
+    for name, (x, y) in zip(found.classes, place(found.centres).tolist(), strict=True):
+        cross = f"M{number(x - 5)} {number(y)}h10M{number(x)} {number(y - 5)}v10"
+        parts.append(tag("path", tag("title", f"the middle of {name}"), d=cross, class_="centre"))
+    if len(found.classes) <= NAMED:
+        parts += _names(found.classes, place(found.centres))
+    title = f"Map of {len(found.images)} images and {len(found.classes)} classes"
+    drawing = tag("svg", parts, viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}", role="img", aria_label=title)
+    said = (
+        "Every dot is an image with the colour of its label, a ring one whose label is doubtful, a cross the middle of "
+        "a class. The axes are the two directions in which the labelled classes lie farthest apart, so classes look "
+        "more distinct here than they are."
+    )
+    caption = tag("figcaption", said, " ", tag("span", class_="tip", aria_live="polite"))
+    return tag("figure", drawing, caption, class_="map")
+
+
+def _names(names: Sequence[str], at: NDArray[np.float64]) -> list[Html]:
+    """The names of classes above their crosses; moved down where two would overlap, from the top down."""
+    taken: list[tuple[float, float, float]] = []
+    made = []
+    for row in np.argsort(at[:, 1]).tolist():
+        short = names[row] if len(names[row]) <= NAME_LENGTH else f"{names[row][: NAME_LENGTH - 1]}…"
+        half = 3.6 * len(short) + 8
+        x = float(np.clip(at[row, 0], half + 4, WIDTH - half - 4))
+        y = max(float(at[row, 1]) - 9, 14.0)
+        while any(abs(x - other) < half + wide and abs(y - line) < 14 for other, line, wide in taken):
+            y += 14
+        taken.append((x, y, half))
+        spot = tag("tspan", "● ", class_=f"dot c{row % COLOURS}")
+        made.append(tag("text", spot, short, x=x, y=y, text_anchor="middle", class_="name"))
+    return made

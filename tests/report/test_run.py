@@ -1,0 +1,92 @@
+"""The report of a run as text: what it says, and what it says when something is missing."""
+
+import re
+import shutil
+
+import pytest
+
+from pren.errors import PrenError
+from pren.report import report_run
+from pren.runs.folder import RunFolder
+from pren.runs.reopening import open_run
+
+from .conftest import fit, make_photographs
+
+
+def said(path):
+    """A page without its script, style and tags."""
+    text = re.sub(r"<(script|style)>.*?</\1>", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return re.sub(r"<[^>]+>", " ", text).replace("&nbsp;", " ")
+
+
+@pytest.fixture(scope="module")
+def report(hostile):
+    return (hostile.path / "report.html").read_text(encoding="utf-8")
+
+
+def test_everything_is_there(report, hostile):
+    for id in "label classes pairs coverage table confusion map training attributes details".split():
+        assert f'<section id="{id}"' in report
+    text = said(hostile.path / "report.html")
+    assert (
+        "12 unlabelled images of 3 classes nobody labelled, learned from 15 labelled images of 5 seen classes" in text
+    )
+    assert "2 rehearsals" in text
+    assert "By the answers" in text
+    assert "pren fit" in text  # the command
+    assert "Not defined for PrEN" in text
+    assert report.count("data:image/jpeg") >= 12
+
+
+def test_it_is_the_same_every_time_and_breaks_no_checksum(hostile, report, tmp_path):
+    written = report_run(hostile, open_run(hostile), out=tmp_path / "again.html")
+    assert written.path.read_text(encoding="utf-8") == report
+    assert written.size == len(report.encode())
+    RunFolder.open(hostile.path)
+
+
+def test_hostile_names_are_text(report):
+    assert "<img src=x" not in report
+    assert "<svg onload" not in report
+    assert report.count("<script>") == 1
+    assert "&lt;img src=x" in report
+
+
+def test_without_the_data_it_says_so(hostile, tmp_path):
+    written = report_run(hostile, None, "It has <moved>.", tmp_path / "r.html")
+    text = said(written.path)
+    assert "because the data cannot be opened: It has &lt;moved&gt;. If they have moved" in text
+    assert written.photographs == 0
+    assert "data:image" not in written.path.read_text()
+    assert '<section id="table"' in written.path.read_text()
+
+
+def test_features_have_no_photographs_but_everything_else(features, tmp_path):
+    text = said(report_run(features, open_run(features), out=tmp_path / "r.html").path)
+    assert "These data are features" in text
+    assert "speaks for it" in text
+    assert "Safe to use" in text
+
+
+def test_without_answers_and_rehearsals(tmp_path):
+    folder = make_photographs(tmp_path / "photographs", answers=False)
+    run = fit(folder, tmp_path / "run", rehearsals=0)
+    text = said(report_run(run, open_run(run)).path)
+    assert "nothing foretells how many labels are right" in text
+    assert "--rehearsals 10" in text
+    assert "By the answers" not in text
+
+
+def test_without_answers_the_second_best_class_tells_what_is_confused(tmp_path):
+    folder = make_photographs(tmp_path / "photographs", answers=False)
+    run = fit(folder, tmp_path / "run")
+    text = said(report_run(run, open_run(run)).path)
+    assert "There are no answers" in text
+    assert " Wrong " not in text
+
+
+def test_an_unfinished_run_has_no_report(hostile, tmp_path):
+    shutil.copytree(hostile.path, tmp_path / "run")
+    (tmp_path / "run" / "manifest.json").unlink()
+    with pytest.raises(PrenError, match="is not finished: go on with 'pren fit --resume"):
+        report_run(RunFolder.open(tmp_path / "run"), None)
