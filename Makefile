@@ -30,7 +30,8 @@ test: $(VENV)/.installed-dev  ## run all tests on $JOBS processes (2 unless told
 	$(PYTEST) $(ARGS)
 
 browser: $(VENV)/.installed-dev  ## what tests of reports need, which are skipped without: Chromium (with apt-get, as root)
-	command -v chromium || command -v google-chrome || apt-get install -y --no-install-recommends chromium
+	command -v chromium || command -v google-chrome || { apt-get update -qq; DEBIAN_FRONTEND=noninteractive \
+		apt-get install -y --no-install-recommends chromium fonts-dejavu-core fonts-liberation; }
 	$(PIP_INSTALL) -e '.[browser]'
 
 lint: $(VENV)/.installed-dev  ## ruff (rules and format), mypy and bandit
