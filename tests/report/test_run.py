@@ -7,6 +7,7 @@ import pytest
 
 from pren.errors import PrenError
 from pren.report import report_run
+from pren.report.facts import collect
 from pren.runs.folder import RunFolder
 from pren.runs.reopening import open_run
 
@@ -90,3 +91,20 @@ def test_an_unfinished_run_has_no_report(hostile, tmp_path):
     (tmp_path / "run" / "manifest.json").unlink()
     with pytest.raises(PrenError, match="is not finished: go on with 'pren fit --resume"):
         report_run(RunFolder.open(tmp_path / "run"), None)
+
+
+def test_where_the_pool_is_of_another_kind_no_label_is_called_safe(tmp_path):
+    run = fit("numbers-features", tmp_path / "run", "pren-pool")
+    assert run.trust().forecast.apart > 1
+    text = said(report_run(run, open_run(run)).path)
+    assert "Perhaps safe to use" in text
+    assert "Look at some of the" in text
+    assert "Use the" not in text
+
+
+def test_labels_that_nobody_knows_the_confidence_of_are_ranked_by_their_lead(tmp_path):
+    folder = make_photographs(tmp_path / "photographs", answers=False)
+    run = fit(folder, tmp_path / "run", rehearsals=0)
+    images = collect(run, open_run(run)).images
+    assert [image.lead for image in images] == sorted((image.lead for image in images), reverse=True)
+    assert "expected right" not in said(report_run(run, open_run(run)).path)
