@@ -52,7 +52,7 @@ WRONG = {
     ),
     "a class without a name": (
         lambda a: {"class_names": np.array([*a["class_names"][:-1], " "])},
-        ["row 7", "no name"],
+        ["Row 7", "no name"],
     ),
     "names that are numbers": (lambda a: {"class_names": np.arange(8)}, ["class_names"]),
     "an empty pool": (lambda a: {"pool": a["pool"][:0], "answers": None}, ["pool is empty"]),
