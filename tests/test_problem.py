@@ -260,7 +260,9 @@ def test_a_problem_has_no_place_for_the_answers():
     assert problem()._learned == {}, "a shelf for what methods learn from the rest"
     assert problem().given is None, "what a person has given on purpose, and nothing else"
     parameters = set(inspect.signature(Problem.from_arrays).parameters)
-    assert parameters == set("features labels signatures pool class_names setting normalise backbone source".split())
+    assert parameters == set(
+        "features labels signatures pool class_names setting normalise backbone source attributes".split()
+    )
 
 
 def test_nothing_in_a_problem_but_the_pool_itself_has_one_entry_per_pool_image():

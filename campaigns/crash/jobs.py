@@ -57,7 +57,7 @@ def same_run(reference: Path, folder: Path) -> list[str]:
 
 
 def _fit(name: str, data: str, *arguments: str, again: tuple[str, ...] = ()) -> Job:
-    out = ("--out", "{out}")
+    out = ("--no-report", "--out", "{out}")  # a report names its folder
     return Job(name, ("fit", data, *arguments, *again, *out), ("fit", "--resume", *again, *out), same_run)
 
 

@@ -104,7 +104,8 @@ class ProgressiveLearner:
         self.labels = best_candidate(scores, candidates)
         by_votes = self._refined is None and not general
         # Scores are votes and a little more, which breaks ties.
-        self.agreement = min(float(scores[:, candidates].max(axis=1).mean()), 1.0) if by_votes else math.nan
+        # The order of the images, and a CPU's way of rounding, show in later digits.
+        self.agreement = min(round(float(scores[:, candidates].max(axis=1).mean()), 4), 1.0) if by_votes else math.nan
         return scores
 
     def adam_state(self) -> AdamState:

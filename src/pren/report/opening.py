@@ -159,7 +159,7 @@ def next_steps(facts: RunFacts) -> list[list[object]]:
     if labels["crowded"]:
         steps.append([f"Suspiciously many images: {_some(labels['crowded'])}. Others may be among them."])
     if labels["strange"]:
-        steps.append([f"Look like none of the classes: {_some(labels['strange'])}. Take them out if they are not."])
+        steps.append([f"Look at these, which look like none of the classes: {_some(labels['strange'])}."])
     if not steps:
         steps.append(["Look at the classes below, and decide."])
     return steps
