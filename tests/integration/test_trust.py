@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pren.errors import PrenError
 from pren.trust import Trust
 
 SOON = ("--rehearsals", "3")
@@ -104,7 +105,6 @@ class TestFit:
         assert not Path("run").exists()
 
     def test_too_few_seen_classes(self, good, bad, data):
-        result = good("fit", data(), "--method=eszsl", "--out", "run")
         few = np.load(data())["labels"]
         keep = np.isin(few, np.unique(few)[:3])
         arrays = dict(np.load(data()))
@@ -114,6 +114,17 @@ class TestFit:
         assert "There is no forecast" in result.err
         assert "too few to hold some out" in bad("fit", "few.npz", "--method=eszsl", "--precision=0.9", "--out=other")
         assert "too few to hold some out" in bad("forecast", "few.npz", "--method=eszsl")
+
+    def test_a_method_that_cannot_be_rehearsed_is_kept(self, good, bad, features, monkeypatch):
+        def fails(*given, **more):
+            raise PrenError("too few classes for this")
+
+        monkeypatch.setattr("pren.runs.train.assess", fails)
+        result = good("fit", features(), "--out", "run")
+        assert "There is no forecast" in result.err
+        assert "too few classes for this" in result.err
+        assert rows("run/predictions.csv")[0]["class"]
+        assert "too few classes for this" in bad("fit", "my.npz", *SOON, "--out", "asked")
 
     def test_gamma_is_chosen_unless_given(self, good, features):
         from pren.methods.storage import load_model
@@ -141,6 +152,10 @@ class TestForecast:
         assert told["method"] == "pren-pool"
         assert 0 <= told["low"] <= told["expected"] <= told["high"] <= 1
         assert len(told["rehearsed"]) == 3
+
+    def test_needs_rehearsals(self, bad, features):
+        assert "0 rehearsals do not tell" in bad("forecast", features(), "--rehearsals=0")
+        assert "0 rehearsals do not tell" in bad("fit", "my.npz", "--method=auto", "--rehearsals=0", "--out=run")
 
     def test_auto_takes_the_best(self, good, features):
         found = json.loads(good("forecast", features(), "--method=auto", *SOON, "--json").out)

@@ -144,6 +144,12 @@ def build_config(
     return parse_config(content, "The command line" if file is None else str(file))
 
 
+def check_new(out: Path | None) -> None:
+    """Refuse to write over something."""
+    if out is not None and out.exists():
+        raise PrenError(f"{out} already exists: choose another --out or remove it.")
+
+
 def command_line() -> str:
     """How this process was started, for the record."""
     return shlex.join(["pren", *sys.argv[1:]])

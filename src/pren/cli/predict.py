@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pren.cli.options import Json
+from pren.cli.options import Json, check_new
 from pren.cli.output import print_json, say, show_log, stdout, table
 from pren.cli.trust import Precision
 from pren.cli.vision import CacheFolder, WeightsFile
@@ -43,8 +43,7 @@ def predict(
     from pren.files import write_csv
     from pren.predictor import Predictor
 
-    if out is not None and out.exists():
-        raise PrenError(f"{out} already exists: choose another --out or remove it.")
+    check_new(out)
     predictor = Predictor.load(run, weights, cache)
     found = predictor.predict(inputs[0] if len(inputs) == 1 else inputs, top, among, precision)
     reasons = list(filter(None, found.errors))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pren.cli.bundles import bundled
-from pren.cli.options import Json, Threads
+from pren.cli.options import Json, Threads, check_new
 from pren.cli.output import print_json, say, show_log
 from pren.cli.vision import RunData
 from pren.errors import PrenError
@@ -42,8 +42,7 @@ def report(
     from pren.report import is_experiment, report_experiments, report_run
     from pren.runs.folder import RunFolder
 
-    if out is not None and out.exists():
-        raise PrenError(f"{out} already exists: choose another --out or remove it.")
+    check_new(out)
     if is_experiment(folder):
         written = report_experiments(folder, out)
     else:

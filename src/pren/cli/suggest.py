@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pren.cli.bundles import bundled
-from pren.cli.options import Json, RunPath, Threads
+from pren.cli.options import Json, RunPath, Threads, check_new
 from pren.cli.output import percent, print_json, say, show_log, stdout, table
 from pren.cli.vision import RunData
 from pren.errors import PrenError
@@ -32,8 +32,7 @@ def suggest(
     from pren.runs.folder import RunFolder
     from pren.runs.suggest import suggest_for_run
 
-    if out is not None and out.exists():
-        raise PrenError(f"{out} already exists: choose another --out or remove it.")
+    check_new(out)
     found = suggest_for_run(RunFolder.open(run), count, **where.said())
     if out is not None:
         if found.labels is None:

@@ -48,6 +48,7 @@ class DCL(Method):
     """
 
     name: ClassVar[str] = "dcl"
+    rehearsals: ClassVar[int] = 3  # a fit can take minutes
 
     features: str = param("standard", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
     feature_reg: float = param(10.0, "Of the inductive model, see `ESZSL`.", gt=0, search=Real(1e-2, 1e2, log=True))

@@ -46,6 +46,7 @@ class ReViSE(EpochMethod):
     """
 
     name: ClassVar[str] = "revise"
+    rehearsals: ClassVar[int] = 3  # a fit can take minutes
 
     features: str = param("standard", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
     hidden: int = param(512, "Width of the hidden layer of the image's autoencoder.", ge=1)

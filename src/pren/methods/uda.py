@@ -43,6 +43,7 @@ class UDA(Method):
     """
 
     name: ClassVar[str] = "uda"
+    rehearsals: ClassVar[int] = 3  # a fit can take minutes
 
     features: str = param("standard", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
     feature_reg: float = param(10.0, "Of the inductive model, see `ESZSL`.", gt=0, search=Real(1e-2, 1e2, log=True))

@@ -12,9 +12,8 @@ from pren.methods.registry import METHODS
 from pren.report.facts import SAFE, RunFacts
 from pren.report.html import Html, counted, percent, tag
 from pren.report.page import code
+from pren.runs.ending import some
 from pren.runs.folder import PREDICTIONS
-
-FEW = 4  # names in a sentence
 
 
 def title_of(summary: dict[str, Any]) -> str:
@@ -155,16 +154,11 @@ def next_steps(facts: RunFacts) -> list[list[object]]:
             ]
         )
     if labels["empty"]:
-        steps.append([f"Got no image at all: {_some(labels['empty'])}. Not in the pool, or taken for another class?"])
+        steps.append([f"Got no image at all: {some(labels['empty'])}. Not in the pool, or taken for another class?"])
     if labels["crowded"]:
-        steps.append([f"Suspiciously many images: {_some(labels['crowded'])}. Others may be among them."])
+        steps.append([f"Suspiciously many images: {some(labels['crowded'])}. Others may be among them."])
     if labels["strange"]:
-        steps.append([f"Look at these, which look like none of the classes: {_some(labels['strange'])}."])
+        steps.append([f"Look at these, which look like none of the classes: {some(labels['strange'])}."])
     if not steps:
         steps.append(["Look at the classes below, and decide."])
     return steps
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - FEW
-    return ", ".join(names[:FEW]) + (f" and {more} more" if more > 0 else "")

@@ -74,16 +74,17 @@ def in_lines(facts: dict[str, Any], every_class: bool) -> list[str]:
             f"Images per class: {least} to {most}, half of the classes {usual:g} or more ('pren show' has all)."
         )
     if facts["empty"]:
-        lines.append(f"No image at all: {_some(facts['empty'])}. They may not be there, or be taken for another class.")
+        lines.append(f"No image at all: {some(facts['empty'])}. They may not be there, or be taken for another class.")
     if facts["crowded"]:
-        lines.append(f"Suspiciously many images: {_some(facts['crowded'])}. Others may be among them.")
+        lines.append(f"Suspiciously many images: {some(facts['crowded'])}. Others may be among them.")
     if facts["strange"]:
         many = len(facts["strange"])
         look = "1 image looks" if many == 1 else f"{many} images look"
-        lines.append(f"{look} like none of the classes: {_some(facts['strange'])}.")
+        lines.append(f"{look} like none of the classes: {some(facts['strange'])}.")
     return lines
 
 
-def _some(names: list[str]) -> str:
+def some(names: list[str]) -> str:
+    """The first few names, and how many more there are."""
     more = len(names) - FEW_NAMES
     return ", ".join(names[:FEW_NAMES]) + (f" and {more} more" if more > 0 else "")

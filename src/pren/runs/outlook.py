@@ -60,7 +60,7 @@ def outlooks(
     found = []
     for part in asked:
         method = part.create_method()
-        count = part.rehearsals or max(method.rehearsals, FEWEST)
+        count = max(method.rehearsals, FEWEST) if part.rehearsals is None else part.rehearsals
         trust = assess(method.fit(problem), problem, count, gamma=bool(part.choose_gamma), on_rehearsal=on_rehearsal)
         found.append(Outlook(part, trust.forecast))
     return sorted(found, key=lambda outlook: -outlook.rehearsed)  # of equals the first candidate stays first

@@ -36,6 +36,7 @@ from pren.vision.extraction import OnProgress
 
 log = logging.getLogger(__name__)
 
+NO_FORECAST = "There is no forecast, and labels have no confidence: %s"
 OnRound = Callable[[Round, Method], None]
 OnFinish = Callable[[RunFolder, Outcome], None]
 
@@ -181,7 +182,7 @@ def count_rehearsals(config: RunConfig, method: Method, problem: Problem) -> int
     except PrenError as error:
         if config.rehearsals or config.precision is not None:
             raise
-        log.warning("There is no forecast, and labels have no confidence: %s", error)
+        log.warning(NO_FORECAST, error)
         return 0
     return count
 
@@ -194,11 +195,20 @@ def _assess(
     fabric: Fabric,
     on_rehearsal: OnRehearsal | None,
 ) -> Trust | None:
-    """Rehearse, all processes together; the method has the chosen γ then."""
+    """Rehearse, all processes together; the method has the chosen γ then.
+
+    What was fitted is kept also where a method cannot be fitted to fewer classes, unless somebody relies on rehearsals.
+    """
     if not rehearsals:
         return None
     gamma = bool(config.choose_gamma)
-    return assess(method, problem, rehearsals, gamma=gamma, fabric=fabric, on_rehearsal=on_rehearsal)
+    try:
+        return assess(method, problem, rehearsals, gamma=gamma, fabric=fabric, on_rehearsal=on_rehearsal)
+    except PrenError as error:
+        if config.rehearsals or config.precision is not None:
+            raise
+        log.warning(NO_FORECAST, error)
+        return None
 
 
 def _finish(
