@@ -12,7 +12,7 @@ from PIL import Image
 from pren.core.ensemble import Ensemble
 from pren.core.projection import LabelEmbeddings
 from pren.errors import PrenError
-from pren.experiments import comparison
+from pren.experiments import computing
 from pren.experiments.cells import Result, compute
 from pren.problem import Problem
 from pren.vision import weights
@@ -144,7 +144,7 @@ def here(monkeypatch):
                 result = Result(error=str(error))
             on_done(task, result)
 
-    monkeypatch.setattr(comparison, "run_tasks", run)
+    monkeypatch.setattr(computing, "run_tasks", run)
     return computed
 
 

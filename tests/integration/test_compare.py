@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pren.experiments import comparison
+from pren.experiments import computing
 
 PARAMS = "progressive: {rounds: 1, initial_batches: 4, batches: 1, hidden: [8]}\n"
 
@@ -139,7 +139,7 @@ def test_without_matplotlib(bad, data, here, monkeypatch):
 
 
 def test_ctrl_c(pren, data, monkeypatch):
-    monkeypatch.setattr(comparison, "run_tasks", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(computing, "run_tasks", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
     result = pren("compare", data(), "--methods", "eszsl", "--out", "c")
     assert result.code == 130
     assert "the same command goes on" in result.err

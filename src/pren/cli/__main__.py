@@ -22,6 +22,7 @@ from pren.cli import (
     listing,
     predict,
     report,
+    reproduce,
     show,
     suggest,
     tune,
@@ -57,6 +58,7 @@ app.command("forecast")(forecast.forecast)
 app.command("extract")(extract.extract)
 app.command("tune")(tune.tune)
 app.command("compare")(compare.compare)
+app.command("reproduce")(reproduce.reproduce)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("report")(report.report)

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pren.errors import PrenError
 from pren.evaluation import check_answers
-from pren.experiments.cells import Result, Task, data_hashes, make_task
+from pren.experiments.cells import Task, data_hashes, make_task
 from pren.experiments.chart import write_chart
+from pren.experiments.computing import OnCell, compute_cells
 from pren.experiments.extras import need
 from pren.experiments.folder import held_folder
 from pren.experiments.parameters import Parameters
-from pren.experiments.store import Store
 from pren.experiments.summary import Row, summarise
 from pren.experiments.tables import write_tables
-from pren.experiments.workers import run_tasks
 from pren.methods.registry import METHODS
 from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
 from pren.vision.extraction import OnProgress
-
-OnCell = Callable[[int, int, Task, Result], None]  # done, of how many, which, and what came out
 
 
 @dataclass(frozen=True)
@@ -75,25 +72,8 @@ def compare(
     groups = _groups(plan, on_extract)
     folder = Path(out)
     with held_folder(folder, command):
-        store = Store(folder)
-        results: dict[str, Result] = {}
-        missing: dict[str, Task] = {}
-        for task in (task for group in groups for task in group.tasks):
-            result = store.get(task.cell)
-            if result is None or (retry and result.error is not None):
-                missing[task.cell.key()] = task
-            else:
-                results[task.cell.key()] = result
-        total = len(results) + len(missing)
-
-        def keep(task: Task, result: Result) -> None:
-            store.put(task.cell, result)
-            results[task.cell.key()] = result
-            if on_cell is not None:
-                on_cell(len(results), total, task, result)
-
-        if not stored:
-            run_tasks(missing.values(), folder, jobs, keep)
+        tasks = (task for group in groups for task in group.tasks)
+        results = compute_cells(tasks, folder, jobs=jobs, retry=retry, stored=stored, on_cell=on_cell)
         rows = []
         for group in groups:
             keys = [task.cell.key() for task in group.tasks]

@@ -1,0 +1,83 @@
+"""``pren reproduce``: the paper's tables and figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pren.cli.options import Json, Root, Threads, command_line
+from pren.cli.output import percent, print_json, say, show_log, stdout, table
+from pren.cli.progress import continued, counted
+from pren.errors import PrenError, suggest
+
+if TYPE_CHECKING:
+    from pren.experiments.cells import Result, Task
+
+
+def reproduce(
+    part: Annotated[
+        str, typer.Argument(metavar="PART", help="datasets, zsl, gzsl, sensitivity, complexity, claims or all.")
+    ],
+    root: Root = None,
+    features: Annotated[
+        str | None, typer.Option(metavar="FILE.mat", help="A features file of the benchmarks' own folders.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many; methods without randomness run once.")] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="Ten minutes: few heads, few rounds, one seed.")] = False,
+    paper_protocol: Annotated[
+        bool, typer.Option("--paper-protocol", help="GZSL with a random fifth of the seen images, as in the paper.")
+    ] = False,
+    params: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Parameters by method (YAML), or a folder that 'pren tune' wrote to."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where cells, tables and figures are kept.")] = Path("reproduction"),
+    jobs: Annotated[int, typer.Option(min=1, help="How many cells at a time; they share the cores.")] = 1,
+    retry: Annotated[bool, typer.Option("--retry", help="Compute cells again that have failed.")] = False,
+    stored: Annotated[bool, typer.Option("--stored", help="Show what has been computed, and compute nothing.")] = False,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Reproduce a table or figure of the paper with the data at hand; the rest says what is missing.
+
+    Each cell is computed once and kept: the same command goes on, and parts share their cells.
+    """
+    show_log()
+    from pren.experiments.parameters import Parameters, read_parameters
+    from pren.experiments.reproduction.plan import Plan
+    from pren.experiments.reproduction.run import PARTS
+    from pren.experiments.reproduction.run import reproduce as run
+    from pren.methods.registry import METHODS
+
+    if part not in PARTS:
+        raise PrenError(f"The paper has no part {part!r}. {suggest(part, PARTS)}")
+    given = Parameters() if params is None else read_parameters(params)
+    plan = Plan(root, features, 1 if quick else seeds, quick, paper_protocol, given)
+    with counted(f"Reproducing {part}{' (QUICK)' if quick else ''}", "cells") as show, continued(out):
+
+        def on_cell(done: int, total: int, task: Task, result: Result) -> None:
+            figure = percent(result.figures.get("top1", result.figures.get("h")))
+            said = f"failed: {result.error}" if result.error is not None else f"{figure}   {result.fit_seconds:.1f} s"
+            show(done, total, f"{done:3d}/{total}   {task.config.data}   {METHODS[task.cell.method].title}   {said}")
+
+        sheets = run(
+            part,  # type: ignore[arg-type]  # it is one of them
+            plan,
+            out,
+            jobs=jobs,
+            retry=retry,
+            stored=stored,
+            command=command_line(),
+            on_cell=on_cell,
+        )
+    if json:
+        print_json([{"name": s.name, "header": s.header, "rows": s.rows, "notes": s.notes} for s in sheets])
+        return
+    for sheet in sheets:
+        say(f"\n{sheet.title}", style="bold")
+        stdout().print(table(sheet.header, sheet.rows))
+        for note in sheet.notes:
+            say(f"- {note}")
+    say(f"\nAll of it is in {out}: NAME.md, .tex, .csv, and sensitivity.png, .svg")

@@ -1,0 +1,74 @@
+"""Compute what a reproduction needs, and write its tables and figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, get_args
+
+from pren.experiments.computing import OnCell, compute_cells
+from pren.experiments.extras import need
+from pren.experiments.folder import held_folder
+from pren.experiments.reproduction.claims import Evidence, claims
+from pren.experiments.reproduction.complexity import complexity
+from pren.experiments.reproduction.plan import Plan, Wishes
+from pren.experiments.reproduction.sensitivity import draw, sensitivity, sensitivity_wishes
+from pren.experiments.reproduction.sheets import Sheet
+from pren.experiments.reproduction.tables import datasets, gzsl, gzsl_wishes, zsl, zsl_wishes
+
+Part = Literal["datasets", "zsl", "gzsl", "sensitivity", "complexity", "claims", "all"]
+PARTS: tuple[str, ...] = get_args(Part)
+
+
+def reproduce(
+    part: Part,
+    plan: Plan,
+    out: str | Path,
+    *,
+    jobs: int = 1,
+    retry: bool = False,
+    stored: bool = False,
+    command: str = "",
+    on_cell: OnCell | None = None,
+) -> list[Sheet]:
+    """Reproduce a part of the paper; see `compute_cells` for the options.
+
+    Args:
+        part: Which; "claims" needs the cells of all tables, and "all" writes everything.
+        plan: How.
+        out: A folder, new or of an earlier reproduction: parts share its cells.
+        jobs: How many cells at a time.
+        retry: Whether to compute cells again that have failed.
+        stored: Whether to compute nothing.
+        command: How this was started, for the message that other writers get.
+        on_cell: Called after every cell that was computed.
+
+    Returns:
+        The tables, which are in `out` too.
+    """
+    need("matplotlib", "compare")  # not after hours
+    folder, everything = Path(out), part in ("claims", "all")
+    with held_folder(folder, command):
+        wanted = {
+            "zsl": zsl_wishes(plan) if everything or part == "zsl" else Wishes(),
+            "gzsl": gzsl_wishes(plan) if everything or part == "gzsl" else Wishes(),
+            "sensitivity": sensitivity_wishes(plan) if everything or part == "sensitivity" else Wishes(),
+        }
+        tasks = [task for wishes in wanted.values() for task in wishes.tasks()]
+        results = compute_cells(tasks, folder, jobs=jobs, retry=retry, stored=stored, on_cell=on_cell)
+        sheets: list[Sheet] = []
+        if part in ("datasets", "all"):
+            sheets.append(datasets(plan))
+        if part in ("zsl", "all"):
+            sheets += zsl(plan, wanted["zsl"], results)
+        if part in ("gzsl", "all"):
+            sheets.append(gzsl(plan, wanted["gzsl"], results))
+        if part in ("sensitivity", "all"):
+            sheets += sensitivity(plan, wanted["sensitivity"], results)
+            draw(wanted["sensitivity"], results, folder, plan.quick)
+        if part in ("complexity", "all"):
+            sheets.append(complexity())
+        if everything:
+            sheets.append(claims(plan, Evidence(**wanted, results=results)))
+        for sheet in sheets:
+            sheet.write(folder)
+    return sheets
