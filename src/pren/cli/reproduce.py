@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,8 +32,12 @@ def reproduce(
         bool, typer.Option("--paper-protocol", help="GZSL with a random fifth of the seen images, as in the paper.")
     ] = False,
     params: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="Parameters by method (YAML), or a folder that 'pren tune' wrote to."),
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="Parameters by method (YAML), or a folder of 'pren tune'. Can be repeated."),
+    ] = None,
+    cells: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="A folder of 'pren compare' to take results from. Can be repeated."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Where cells, tables and figures are kept.")] = Path("reproduction"),
     jobs: Annotated[int, typer.Option(min=1, help="How many cells at a time; they share the cores.")] = 1,
@@ -49,11 +55,12 @@ def reproduce(
     from pren.experiments.reproduction.plan import Plan
     from pren.experiments.reproduction.run import PARTS
     from pren.experiments.reproduction.run import reproduce as run
+    from pren.experiments.reproduction.tables import MISSING
     from pren.methods.registry import METHODS
 
     if part not in PARTS:
         raise PrenError(f"The paper has no part {part!r}. {suggest(part, PARTS)}")
-    given = Parameters() if params is None else read_parameters(params)
+    given = reduce(or_, map(read_parameters, params or []), Parameters())
     plan = Plan(root, features, 1 if quick else seeds, quick, paper_protocol, given)
     with counted(f"Reproducing {part}{' (QUICK)' if quick else ''}", "cells") as show, continued(out):
 
@@ -69,15 +76,17 @@ def reproduce(
             jobs=jobs,
             retry=retry,
             stored=stored,
+            also=cells or [],
             command=command_line(),
             on_cell=on_cell,
         )
     if json:
-        print_json([{"name": s.name, "header": s.header, "rows": s.rows, "notes": s.notes} for s in sheets])
+        print_json([sheet.model_dump(mode="json") for sheet in sheets])
         return
     for sheet in sheets:
-        say(f"\n{sheet.title}", style="bold")
-        stdout().print(table(sheet.header, sheet.rows))
-        for note in sheet.notes:
+        shown = sheet.without(MISSING)  # a terminal is narrow
+        say(f"\n{shown.title}", style="bold")
+        stdout().print(table(shown.header, shown.rows))
+        for note in shown.notes:
             say(f"- {note}")
-    say(f"\nAll of it is in {out}: NAME.md, .tex, .csv, and sensitivity.png, .svg")
+    say(f"\nAll of it is in {out}: NAME.md, .tex and .csv; for figures .png and .svg; report.html")

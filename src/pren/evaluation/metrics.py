@@ -78,6 +78,17 @@ class Metrics(_Record):
     per_class: tuple[ClassResult, ...] = Field(repr=False)
     confusion: tuple[Confusion, ...] = Field(repr=False)
 
+    def by_images(self) -> dict[str, float | None]:
+        """GZSL: u, s and H as shares of images instead of means over classes, by the names that results have."""
+        shares = []
+        for seen in (False, True):
+            rows = [row for row in self.per_class if row.seen == seen]
+            images = sum(row.images for row in rows)
+            shares.append(sum(row.correct for row in rows) / images if images else None)
+        u, s = shares
+        h = None if u is None or s is None else float(harmonic_mean((u, s)))
+        return {"u_images": u, "s_images": s, "h_images": h}
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types: None, never NaN, where a figure is not defined."""
         return self.model_dump(mode="json")

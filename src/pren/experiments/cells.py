@@ -110,8 +110,9 @@ def compute(task: Task) -> Result:
     scores = method.scores(problem.pool)
     predicted = time.perf_counter()
     metrics = evaluate(scores, answers, problem.classes, problem.setting)
+    figures = {name: getattr(metrics, name) for name in FIGURES[problem.setting]}
     return Result(
-        figures={name: getattr(metrics, name) for name in FIGURES[problem.setting]},
+        figures={**figures, **(metrics.by_images() if problem.setting == "gzsl" else {})},
         fit_seconds=round(fitted - start, 4),
         predict_seconds=round(predicted - fitted, 4),
         peak_bytes=peak_memory(),

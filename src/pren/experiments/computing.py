@@ -19,6 +19,7 @@ def compute_cells(
     jobs: int = 1,
     retry: bool = False,
     stored: bool = False,
+    also: Iterable[Path] = (),
     on_cell: OnCell | None = None,
 ) -> dict[str, Result]:
     """The results of tasks by the keys of their cells; each cell is computed once and kept in the folder.
@@ -29,13 +30,18 @@ def compute_cells(
         jobs: How many cells at a time, each in a process of its own.
         retry: Whether to compute cells again that have failed.
         stored: Whether to make do with what is there, and compute nothing.
+        also: Other folders whose cells are taken over where this one lacks them.
         on_cell: Called after every cell that was computed.
     """
-    store = Store(folder)
+    store, others = Store(folder), [Store(other) for other in also]
     results: dict[str, Result] = {}
     missing: dict[str, Task] = {}
     for task in tasks:
         result = store.get(task.cell)
+        if result is None:
+            result = next((found for other in others if (found := other.get(task.cell)) is not None), None)
+            if result is not None:
+                store.put(task.cell, result)
         if result is None or (retry and result.error is not None):
             missing[task.cell.key()] = task
         else:

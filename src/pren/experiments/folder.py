@@ -13,6 +13,7 @@ from pren.runs.lock import LOCK, Lock
 
 CELLS = "cells"  # the folder that a comparison keeps its results in
 STUDY_FILE = "study.json"  # the file that a study is kept in
+SHEETS_FILE = "sheets.json"  # the file that a reproduction keeps its tables in
 
 
 @contextmanager
@@ -39,6 +40,6 @@ def _holds_experiments(folder: Path) -> bool:
     """Whether all that is in a folder was written by an experiment there, or by some in its subfolders."""
     ours = {LOCK, REPORT_FILE}
     inside = [part for part in folder.iterdir() if part.name not in ours and not part.name.startswith(WRITING)]
-    if {CELLS, STUDY_FILE} & {part.name for part in inside}:
+    if {CELLS, STUDY_FILE, SHEETS_FILE} & {part.name for part in inside}:
         return True
     return all(part.is_dir() and not part.is_symlink() and _holds_experiments(part) for part in inside)

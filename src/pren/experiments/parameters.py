@@ -24,6 +24,12 @@ class Parameters:
     everywhere: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tuned: tuple[RunConfig, ...] = ()
 
+    def __bool__(self) -> bool:
+        return bool(self.everywhere or self.tuned)
+
+    def __or__(self, other: Parameters) -> Parameters:
+        return Parameters({**self.everywhere, **other.everywhere}, (*self.tuned, *other.tuned))
+
     def of(self, config: RunConfig) -> dict[str, Any]:
         """The parameters for a method on some data; nothing where none are given. The seed is not among them."""
         found = [tuned.params for tuned in self.tuned if _subject(tuned) == _subject(config)]

@@ -26,7 +26,6 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / CELLS
-        self._folder.mkdir(exist_ok=True)
 
     def get(self, cell: Cell) -> Result | None:
         """The result of a cell, None if there is none yet; a `PrenError` if its file is damaged."""
@@ -55,6 +54,7 @@ class Store:
 
     def put(self, cell: Cell, result: Result) -> None:
         """Keep a result, whole or not at all."""
+        self._folder.mkdir(exist_ok=True)
         write_json(self._path(cell), _Entry(cell=cell, result=result).model_dump(mode="json"))
 
     def _path(self, cell: Cell) -> Path:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pren.errors import PrenError
-from pren.experiments.cells import Task, data_hashes, make_task
+from pren.experiments.cells import Result, Task, data_hashes, make_task
 from pren.experiments.parameters import Parameters
 from pren.experiments.reproduction.paper import Column
+from pren.experiments.summary import Spread
 from pren.methods.registry import METHODS
 from pren.problem import Setting
 from pren.runs.config import RunConfig
@@ -19,6 +20,7 @@ EMBEDDED: Column = ("numbers-features", "")
 # What is quick enough for ten minutes; the paper has 50 heads and 20 rounds.
 QUICK = {"heads": 10, "rounds": 3}
 TITLES = {"cub": "CUB", "awa2": "AWA2", "sun": "SUN", "sun10": "SUN10", "numbers-features": "numbers"}
+Results = Mapping[str, Result]  # by the key of a cell
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Plan:
         seeds: How many; methods without randomness run once.
         quick: Whether to train fewer heads for fewer rounds: it is then said everywhere.
         paper_protocol: In GZSL, hold out a random fifth of the seen images, as the paper does, and not the list that
-            comes with the split.
+            comes with the split; and count images, not classes.
         parameters: Of the rivals; what is not given is as the data recommend, or by default.
     """
 
@@ -69,6 +71,14 @@ class Wanted:
     method: str
     tasks: list[Task]
 
+    def figure(self, results: Results, name: str) -> Spread | None:
+        """A figure over the seeds that have been computed; None if there are none, or all have failed."""
+        return Spread.of([result.figures.get(name) for result in self.done(results)])
+
+    def done(self, results: Results) -> list[Result]:
+        """What has been computed."""
+        return [results[task.cell.key()] for task in self.tasks if task.cell.key() in results]
+
 
 @dataclass
 class Wishes:
@@ -80,6 +90,17 @@ class Wishes:
     def tasks(self) -> list[Task]:
         """All of them."""
         return [task for wanted in self.cells for task in wanted.tasks]
+
+    def of(self, method: str, column: Column) -> Wanted | None:
+        """The first cells of a method on a column."""
+        return next((w for w in self.cells if (w.method, w.column) == (method, column)), None)
+
+    def notes(self) -> list[str]:
+        """What is missing, and where a person gets it."""
+        columns: dict[str, list[str]] = {}
+        for column, why in self.missing.items():
+            columns.setdefault(why, []).append(title_of(column))
+        return [f"Missing: {', '.join(titles)}. {why}" for why, titles in columns.items()]
 
 
 def wish(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -12,11 +13,16 @@ from pren.experiments.reproduction.claims import Evidence, claims
 from pren.experiments.reproduction.complexity import complexity
 from pren.experiments.reproduction.plan import Plan, Wishes
 from pren.experiments.reproduction.sensitivity import draw, sensitivity, sensitivity_wishes
-from pren.experiments.reproduction.sheets import Sheet
+from pren.experiments.reproduction.sheets import Sheet, keep_sheets
 from pren.experiments.reproduction.tables import datasets, gzsl, gzsl_wishes, zsl, zsl_wishes
 
 Part = Literal["datasets", "zsl", "gzsl", "sensitivity", "complexity", "claims", "all"]
 PARTS: tuple[str, ...] = get_args(Part)
+WISHES: dict[str, Callable[[Plan], Wishes]] = {
+    "zsl": zsl_wishes,
+    "gzsl": gzsl_wishes,
+    "sensitivity": sensitivity_wishes,
+}
 
 
 def reproduce(
@@ -27,6 +33,7 @@ def reproduce(
     jobs: int = 1,
     retry: bool = False,
     stored: bool = False,
+    also: Sequence[Path] = (),
     command: str = "",
     on_cell: OnCell | None = None,
 ) -> list[Sheet]:
@@ -39,6 +46,7 @@ def reproduce(
         jobs: How many cells at a time.
         retry: Whether to compute cells again that have failed.
         stored: Whether to compute nothing.
+        also: Folders of comparisons whose cells are taken over.
         command: How this was started, for the message that other writers get.
         on_cell: Called after every cell that was computed.
 
@@ -48,13 +56,9 @@ def reproduce(
     need("matplotlib", "compare")  # not after hours
     folder, everything = Path(out), part in ("claims", "all")
     with held_folder(folder, command):
-        wanted = {
-            "zsl": zsl_wishes(plan) if everything or part == "zsl" else Wishes(),
-            "gzsl": gzsl_wishes(plan) if everything or part == "gzsl" else Wishes(),
-            "sensitivity": sensitivity_wishes(plan) if everything or part == "sensitivity" else Wishes(),
-        }
+        wanted = {name: wishes(plan) if everything or part == name else Wishes() for name, wishes in WISHES.items()}
         tasks = [task for wishes in wanted.values() for task in wishes.tasks()]
-        results = compute_cells(tasks, folder, jobs=jobs, retry=retry, stored=stored, on_cell=on_cell)
+        results = compute_cells(tasks, folder, jobs=jobs, retry=retry, stored=stored, also=also, on_cell=on_cell)
         sheets: list[Sheet] = []
         if part in ("datasets", "all"):
             sheets.append(datasets(plan))
@@ -63,12 +67,12 @@ def reproduce(
         if part in ("gzsl", "all"):
             sheets.append(gzsl(plan, wanted["gzsl"], results))
         if part in ("sensitivity", "all"):
-            sheets += sensitivity(plan, wanted["sensitivity"], results)
-            draw(wanted["sensitivity"], results, folder, plan.quick)
+            panels = sensitivity(plan, wanted["sensitivity"], results)
+            draw(panels, folder, plan.quick)
+            sheets += panels
         if part in ("complexity", "all"):
             sheets.append(complexity())
         if everything:
             sheets.append(claims(plan, Evidence(**wanted, results=results)))
-        for sheet in sheets:
-            sheet.write(folder)
+        keep_sheets(folder, sheets)
     return sheets

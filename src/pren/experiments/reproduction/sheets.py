@@ -1,16 +1,31 @@
-"""A table of a reproduction, for people (Markdown, LaTeX) and for programs (CSV)."""
+"""A table of a reproduction: for people (Markdown, LaTeX), for programs (CSV), and for the report (JSON)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pren.errors import PrenError
+from pren.experiments.folder import SHEETS_FILE
 from pren.experiments.tables import escape_latex, escape_markdown
-from pren.files import write_bytes, write_csv
+from pren.files import read_bytes, write_bytes, write_csv, write_json
+
+MOST_BYTES = 1 << 22
+HERE, PAPER = ", here", ", paper"  # how columns end
 
 
-@dataclass(frozen=True)
-class Sheet:
+class Curve(BaseModel):
+    """A line of a figure: (x, y) with y as a fraction."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    title: str
+    points: Sequence[tuple[float, float]]
+
+
+class Sheet(BaseModel):
     """A table with a title, and what has to be said below it.
 
     Attributes:
@@ -19,13 +34,29 @@ class Sheet:
         header: The columns; what the paper prints and what was measured never share one.
         rows: Cells as text.
         notes: Sentences.
+        axis: What the curves go over.
+        curves: What a figure shows.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     title: str
     header: list[str]
     rows: list[list[str]]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = []
+    axis: str = ""
+    curves: list[Curve] = []
+
+    def without(self, cell: str) -> Sheet:
+        """The same without columns that hold nothing but this, and those before them that say what the paper has."""
+        empty = {place for place in range(1, len(self.header)) if all(row[place] == cell for row in self.rows)}
+        gone = empty | {
+            place - 1 for place in empty if self.header[place - 1] == self.header[place].replace(HERE, PAPER)
+        }
+        kept = [place for place in range(len(self.header)) if place not in gone]
+        rows = [[row[place] for place in kept] for row in self.rows]
+        return self.model_copy(update={"header": [self.header[place] for place in kept], "rows": rows})
 
     def markdown(self) -> str:
         """With its title as a heading."""
@@ -50,3 +81,32 @@ class Sheet:
         write_bytes(folder / f"{self.name}.md", self.markdown().encode())
         write_bytes(folder / f"{self.name}.tex", self.latex().encode())
         write_csv(folder / f"{self.name}.csv", self.header, self.rows)
+
+
+class _Sheets(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    sheets: list[Sheet]
+
+
+def keep_sheets(folder: Path, sheets: Sequence[Sheet]) -> None:
+    """Write sheets, and remember them beside those that are there; one of the same name is replaced."""
+    known = {sheet.name: sheet for sheet in read_sheets(folder)} | {sheet.name: sheet for sheet in sheets}
+    for sheet in sheets:
+        sheet.write(folder)
+    write_json(folder / SHEETS_FILE, _Sheets(sheets=list(known.values())).model_dump(mode="json"))
+
+
+def read_sheets(folder: Path) -> list[Sheet]:
+    """The sheets of a folder; none if nothing was reproduced there.
+
+    Raises:
+        PrenError: If the file is damaged.
+    """
+    path = folder / SHEETS_FILE
+    if not path.exists():
+        return []
+    try:
+        return _Sheets.model_validate_json(read_bytes(path, MOST_BYTES)).sheets
+    except ValidationError as error:
+        raise PrenError(f"{path} is damaged: remove it, and run 'pren reproduce' again with --stored.") from error

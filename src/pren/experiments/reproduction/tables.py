@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pren.data import survey
-from pren.experiments.cells import Result
 from pren.experiments.reproduction import paper
 from pren.experiments.reproduction.paper import COLUMNS, Column
-from pren.experiments.reproduction.plan import EMBEDDED, Plan, Wanted, Wishes, title_of, wish
-from pren.experiments.reproduction.sheets import Sheet
-from pren.experiments.summary import Spread
+from pren.experiments.reproduction.plan import EMBEDDED, Plan, Results, Wanted, Wishes, title_of, wish
+from pren.experiments.reproduction.sheets import HERE, PAPER, Sheet
 from pren.experiments.tables import percent_spread
 from pren.methods.registry import METHODS
 
 NONE = "–"
 QUICK_NOTE = "QUICK: 10 heads and 3 rounds instead of the paper's 50 and 20, and one seed. Not a reproduction."
-Results = Mapping[str, Result]
+MISSING = "missing"
 
 
 def datasets(plan: Plan) -> Sheet:
@@ -36,7 +34,7 @@ def datasets(plan: Plan) -> Sheet:
         rows.append([title_of((name, "")), *cells])
         if found.missing:
             notes.append(f"{title_of((name, ''))}: {' '.join(found.missing)} {found.published}".strip())
-    return Sheet("datasets", "Table 1: data", header, rows, notes)
+    return Sheet(name="datasets", title="Table 1: data", header=header, rows=rows, notes=notes)
 
 
 def zsl_wishes(plan: Plan) -> Wishes:
@@ -58,10 +56,11 @@ def zsl(plan: Plan, wishes: Wishes, results: Results) -> list[Sheet]:
                     cells.append(NONE if known is None else f"{known:.1f}")
                 cells.append(measured(wishes, results, name, column, figure))
             rows.append(cells)
-        pairs = [[f"{title_of(c)}, paper", f"{title_of(c)}, here"] for c in COLUMNS]
-        header = ["method", *(name for pair in pairs for name in pair), f"{title_of(EMBEDDED)}, here"]
+        pairs = [[f"{title_of(c)}{PAPER}", f"{title_of(c)}{HERE}"] for c in COLUMNS]
+        header = ["method", *(name for pair in pairs for name in pair), f"{title_of(EMBEDDED)}{HERE}"]
         said = f"Table 2: {title}, conventional ZSL (per cent)"
-        sheets.append(Sheet(f"zsl-{figure}", said, header, rows, _notes(plan, wishes)))
+        notes = _notes(plan, wishes)
+        sheets.append(Sheet(name=f"zsl-{figure}", title=said, header=header, rows=rows, notes=notes))
     return sheets
 
 
@@ -72,38 +71,52 @@ def gzsl_wishes(plan: Plan) -> Wishes:
 
 def gzsl(plan: Plan, wishes: Wishes, results: Results) -> Sheet:
     """Table 3: u, s and H."""
+    columns = [*_gzsl_columns(), EMBEDDED]
     header = ["method"]
-    for column in (*_gzsl_columns(), EMBEDDED):
-        for who in ("paper", "here") if column != EMBEDDED else ("here",):
-            header += [f"{title_of(column)} {figure}, {who}" for figure in ("u", "s", "H")]
+    for column in columns:
+        header += [
+            f"{title_of(column)} {figure}{who}"
+            for figure in ("u", "s", "H")
+            for who in ((PAPER, HERE) if column != EMBEDDED else (HERE,))
+        ]
+    figures = ("u_images", "s_images", "h_images") if plan.paper_protocol else ("u", "s", "h")
     rows = []
     for name, printed in paper.GZSL.items():
         cells = [METHODS[name].title]
-        for place, column in enumerate((*_gzsl_columns(), EMBEDDED)):
-            if column != EMBEDDED:
-                cells += [f"{figure:.1f}" for figure in printed[place]]
-            cells += [measured(wishes, results, name, column, figure) for figure in ("u", "s", "h")]
+        for place, column in enumerate(columns):
+            for which, figure in enumerate(figures):
+                cells += [f"{printed[place][which]:.1f}"] if column != EMBEDDED else []
+                cells.append(measured(wishes, results, name, column, figure))
         rows.append(cells)
-    held_out = "a random fifth of each seen class" if plan.paper_protocol else "the list that comes with the split"
-    notes = [f"Seen images that are tested: {held_out}. Accuracy within each class, averaged; last round; γ as given."]
-    return Sheet("gzsl", "Table 3: generalised ZSL (per cent)", header, rows, [*notes, *_notes(plan, wishes)])
+    protocol = (
+        "The paper's protocol: a random fifth of each seen class is tested; shares of images; the last round."
+        if plan.paper_protocol
+        else "Seen images that are tested: the list that comes with the split. Accuracy within each class, averaged; "
+        "the last round. (--paper-protocol: a random fifth, and shares of images.)"
+    )
+    name = "gzsl-paper-protocol" if plan.paper_protocol else "gzsl"
+    title = "Table 3: generalised ZSL (per cent)"
+    return Sheet(name=name, title=title, header=header, rows=rows, notes=[protocol, *_notes(plan, wishes)])
 
 
 def measured(wishes: Wishes, results: Results, method: str, column: Column, figure: str) -> str:
     """A cell of a table: mean and standard deviation over seeds, or why there is none."""
-    for wanted in wishes.cells:
-        if (wanted.method, wanted.column) == (method, column):
-            return shown(wanted, results, figure)
-    return "missing" if column in wishes.missing else NONE
+    wanted = wishes.of(method, column)
+    if wanted is None:
+        return MISSING if column in wishes.missing else NONE
+    return shown(wanted, results, figure)
 
 
 def shown(wanted: Wanted, results: Results, figure: str) -> str:
-    """The mean over the seeds that have been computed."""
-    done = [results[task.cell.key()] for task in wanted.tasks if task.cell.key() in results]
+    """The mean over the seeds that have been computed, and how many these are if not all."""
+    done = wanted.done(results)
     if not done:
         return "not computed"
-    spread = Spread.of([result.figures.get(figure) for result in done if result.error is None])
-    return "failed" if spread is None else percent_spread(spread)
+    spread = wanted.figure(results, figure)
+    if spread is None:
+        return "failed" if any(result.error is not None for result in done) else NONE
+    fewer = f" ({len(done)})" if len(done) < len(wanted.tasks) else ""
+    return f"{percent_spread(spread)}{fewer}"
 
 
 def _gzsl_columns() -> Sequence[Column]:
@@ -112,6 +125,7 @@ def _gzsl_columns() -> Sequence[Column]:
 
 def _notes(plan: Plan, wishes: Wishes) -> list[str]:
     notes = [QUICK_NOTE] if plan.quick else []
-    given = "tuned or given" if plan.parameters.everywhere or plan.parameters.tuned else "default"
-    notes.append(f"Rivals with {given} parameters. {plan.seeds} seeds; methods without randomness run once.")
-    return [*notes, *(f"{title_of(column)} is missing: {why}" for column, why in wishes.missing.items())]
+    given = "parameters that were tuned or given" if plan.parameters else "default parameters"
+    seeds = "1 seed" if plan.seeds == 1 else f"{plan.seeds} seeds (in brackets: so many, if fewer)"
+    notes.append(f"Rivals with {given}. {seeds}; methods without randomness run once.")
+    return [*notes, *wishes.notes()]
