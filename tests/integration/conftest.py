@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.io import savemat
 
 from pren.cli import __main__ as command_line
 
@@ -166,3 +167,35 @@ def manydata(mydata):
         with (mydata / "signatures.csv").open("a") as file:
             file.write(f"{name},{r},{g},{b}\n")
     return mydata
+
+
+@pytest.fixture
+def root(arrays):
+    """A made-up CUB, with both splits and one fold, in the folder xlsa17."""
+    content = arrays()
+    labels = np.concatenate([content["labels"], content["answers"]])
+    numbers = np.arange(1, len(labels) + 1)
+    seen = numbers[: len(content["labels"])]
+    names = np.empty((8, 1), dtype=object)
+    names[:, 0] = content["class_names"]
+    splits = {
+        "att": content["signatures"].T,
+        "allclasses_names": names,
+        "trainval_loc": seen[seen % 5 != 0],
+        "test_seen_loc": seen[seen % 5 == 0],
+        "test_unseen_loc": numbers[len(seen) :],
+    }
+    for kind in ("data", "standard_split"):
+        folder = Path("xlsa17", kind, "CUB")
+        folder.mkdir(parents=True)
+        savemat(folder / "att_splits.mat", splits)
+        for file, classes in {
+            "trainvalclasses": names[:5],
+            "testclasses": names[5:],
+            "trainclasses1": names[:3],
+            "valclasses1": names[3:5],
+        }.items():
+            (folder / f"{file}.txt").write_text("\n".join(classes.ravel()))
+    features = np.concatenate([content["features"], content["pool"]]).T
+    savemat("xlsa17/data/CUB/mine.mat", {"features": features, "labels": labels + 1})
+    return "."

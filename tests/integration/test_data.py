@@ -11,38 +11,6 @@ from scipy.io import loadmat, savemat
 
 
 @pytest.fixture
-def root(arrays):
-    """A made-up CUB, with both splits and one fold, in the folder xlsa17."""
-    content = arrays()
-    labels = np.concatenate([content["labels"], content["answers"]])
-    numbers = np.arange(1, len(labels) + 1)
-    seen = numbers[: len(content["labels"])]
-    names = np.empty((8, 1), dtype=object)
-    names[:, 0] = content["class_names"]
-    splits = {
-        "att": content["signatures"].T,
-        "allclasses_names": names,
-        "trainval_loc": seen[seen % 5 != 0],
-        "test_seen_loc": seen[seen % 5 == 0],
-        "test_unseen_loc": numbers[len(seen) :],
-    }
-    for kind in ("data", "standard_split"):
-        folder = Path("xlsa17", kind, "CUB")
-        folder.mkdir(parents=True)
-        savemat(folder / "att_splits.mat", splits)
-        for file, classes in {
-            "trainvalclasses": names[:5],
-            "testclasses": names[5:],
-            "trainclasses1": names[:3],
-            "valclasses1": names[3:5],
-        }.items():
-            (folder / f"{file}.txt").write_text("\n".join(classes.ravel()))
-    features = np.concatenate([content["features"], content["pool"]]).T
-    savemat("xlsa17/data/CUB/mine.mat", {"features": features, "labels": labels + 1})
-    return "."
-
-
-@pytest.fixture
 def photographs(root):
     """The same with images in the folder that CUB's archive unpacks to, and their order."""
     features = Path("xlsa17/data/CUB/mine.mat")

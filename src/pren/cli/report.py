@@ -1,4 +1,4 @@
-"""``pren report``: a run, a comparison or a study as a page to look at."""
+"""``pren report``: a run or an experiment as a page to look at."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ NoReport = Annotated[bool, typer.Option("--no-report", help="Do not write report
 @bundled
 def report(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="A run folder, or what 'pren compare' or 'pren tune' wrote to.")
+        Path,
+        typer.Argument(metavar="FOLDER", help="A run folder, or what 'pren compare', 'tune' or 'reproduce' wrote to."),
     ],
     out: Annotated[
         Path | None,

@@ -57,6 +57,7 @@ def reproduce(
     from pren.experiments.reproduction.run import reproduce as run
     from pren.experiments.reproduction.tables import MISSING
     from pren.methods.registry import METHODS
+    from pren.report import report_experiments
 
     if part not in PARTS:
         raise PrenError(f"The paper has no part {part!r}. {suggest(part, PARTS)}")
@@ -80,13 +81,16 @@ def reproduce(
             command=command_line(),
             on_cell=on_cell,
         )
+    report_experiments(out)
     if json:
         print_json([sheet.model_dump(mode="json") for sheet in sheets])
         return
     for sheet in sheets:
         shown = sheet.without(MISSING)  # a terminal is narrow
-        say(f"\n{shown.title}", style="bold")
+        say("")
+        say(shown.title, style="bold")
         stdout().print(table(shown.header, shown.rows))
         for note in shown.notes:
             say(f"- {note}")
-    say(f"\nAll of it is in {out}: NAME.md, .tex and .csv; for figures .png and .svg; report.html")
+    say("")
+    say(f"All of it is in {out}: NAME.md, .tex and .csv; for figures .png and .svg; report.html")

@@ -69,7 +69,7 @@ def register_dataset(
         name: What `load` knows it by.
         summary: One line for people.
         splits: Which there are; the first is the default.
-        params: Recommended parameters of PrEN and its variants.
+        params: Recommended parameters of methods that have them all, such as PrEN and its variants.
         needs_root: Whether it is read from a folder (`root`) that the user has.
         file_options: Those of its options that name files: of its own folder by a bare name, else by a path.
         folder_options: Those of its options that may be the path of a folder.

@@ -1,7 +1,7 @@
 """Reports: a run, a comparison or a study as one HTML file that people like to look at.
 
-`report_run` is for run folders, `report_experiments` for what `pren compare` and `pren tune` keep. A report needs no
-network, no server and, for a run, no answers.
+`report_run` is for run folders, `report_experiments` for what `pren compare`, `tune` and `reproduce` keep. A report
+needs no network, no server and, for a run, no answers.
 """
 
 from pren.report.experiments import is_experiment, report_experiments

@@ -1,4 +1,4 @@
-"""The report of what `pren compare` and `pren tune` keep: tables with bars, error bars and seeds; studies."""
+"""The report of what experiments keep: tables with bars, error bars and seeds; studies; what was reproduced."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 from pren.errors import PrenError
 from pren.evaluation import FIGURES, MAIN_FIGURE, TITLES
 from pren.experiments.cells import Cell, Result
-from pren.experiments.folder import CELLS, STUDY_FILE
+from pren.experiments.folder import CELLS, SHEETS_FILE, STUDY_FILE
+from pren.experiments.reproduction.sheets import read_sheets
 from pren.experiments.store import Store
 from pren.experiments.summary import Row, Spread, summarise
 from pren.experiments.tables import percent_spread
@@ -23,6 +24,7 @@ from pren.problem import Setting
 from pren.report.html import Html, counted, join, number, percent, tag
 from pren.report.opening import card
 from pren.report.page import Section, page, table
+from pren.report.reproduction import sheet_sections, verdicts
 from pren.report.run import Written
 from pren.report.svg import Series, line_chart, spread_bar
 from pren.runs.folder import REPORT_FILE, RunFolder
@@ -41,8 +43,8 @@ class Line:
 
 
 def is_experiment(folder: Path) -> bool:
-    """Whether a folder holds what `pren compare` or `pren tune` keeps."""
-    if (folder / CELLS).is_dir() or (folder / STUDY_FILE).is_file():
+    """Whether a folder holds what `pren compare`, `pren tune` or `pren reproduce` keeps."""
+    if (folder / CELLS).is_dir() or any((folder / name).is_file() for name in (STUDY_FILE, SHEETS_FILE)):
         return True
     return not RunFolder(folder).holds_run() and bool(_studies(folder))
 
@@ -55,7 +57,10 @@ def report_experiments(folder: Path, out: Path | None = None) -> Written:
     """
     sections: list[Section] = []
     cards: list[Html] = []
-    groups = _groups(Store.read(folder))
+    sheets = read_sheets(folder)
+    sections += sheet_sections(sheets)
+    cards += verdicts(sheets)
+    groups = {} if sheets else _groups(Store.read(folder))  # a reproduction's tables say what its cells are for
     titles = _titles(folder, groups)
     for place, ((setting, _), lines) in enumerate(groups.items()):
         sections.append(_comparison(f"data-{place}", titles[place], setting, lines))
@@ -68,9 +73,9 @@ def report_experiments(folder: Path, out: Path | None = None) -> Written:
     if len(studies) == 1:
         sections += [_trials(study) for study in studies.values()]
     if not sections:
-        raise PrenError(f"{folder} holds no result yet: 'pren compare' and 'pren tune' fill it.")
+        raise PrenError(f"{folder} holds no result yet: 'pren compare', 'tune' and 'reproduce' fill it.")
     name = folder.resolve().name
-    kind = "Comparison" if groups else "Parameters, chosen on validation classes"
+    kind = "Comparison" if groups else "Reproduction" if sheets else "Parameters, chosen on validation classes"
     cells = sum(row.row.runs for lines in groups.values() for row in lines)
     said = [counted(cells, "fit")] if cells else []
     said += [counted(len(studies), "study", "studies")] if studies else []

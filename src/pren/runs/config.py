@@ -78,7 +78,8 @@ class RunConfig(BaseModel):
         """
         entry = METHODS[self.method]
         names = entry.method.params
-        advice = {key: value for key, value in find_dataset(self.data).params.items() if key in names}
+        advice = find_dataset(self.data).params
+        advice = advice if advice.keys() <= set(names) else {}  # `hidden` of another method means something else
         method = create(self.method, **{**advice, **entry.preset, **self.params})
         params = {name: getattr(method, name) for name in names}
         if isinstance(params.get("weights"), str):

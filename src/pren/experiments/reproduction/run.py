@@ -74,5 +74,7 @@ def reproduce(
             sheets.append(complexity())
         if everything:
             sheets.append(claims(plan, Evidence(**wanted, results=results)))
+        if plan.quick:
+            sheets = [sheet.model_copy(update={"title": f"QUICK. {sheet.title}"}) for sheet in sheets]
         keep_sheets(folder, sheets)
     return sheets

@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
+from pren.core.projection import DEFAULT_DIM
 from pren.experiments.extras import need
 from pren.experiments.reproduction.paper import DIMENSIONS, HEADS, Column
 from pren.experiments.reproduction.plan import EMBEDDED, Plan, Results, Wanted, Wishes, title_of, wish
@@ -22,7 +23,6 @@ PAPER_SAYS = {
 LINE = "#4a8ab8"
 QUICK_HEADS = 20
 EMBEDDED_DIMENSIONS = (5, 10, 15, 19)
-LARGEST = {BENCHMARK: DIMENSIONS[-1], EMBEDDED: EMBEDDED_DIMENSIONS[-1]}  # h, unless it is given
 
 
 def sensitivity_wishes(plan: Plan) -> Wishes:
@@ -31,8 +31,8 @@ def sensitivity_wishes(plan: Plan) -> Wishes:
     most = QUICK_HEADS if plan.quick else 50
     heads = [K for K in HEADS if most >= K or not plan.quick]
     for column, dims in ((BENCHMARK, DIMENSIONS), (EMBEDDED, EMBEDDED_DIMENSIONS)):
-        # The largest h is what PrEN takes by default: named, it would be another cell.
-        points = [{"dim": h, "heads": most} for h in dims[:-1]] + [{"heads": K} for K in heads]
+        # The default h is not named: it would be another cell.
+        points = [{"dim": h, "heads": most} for h in dims if h != DEFAULT_DIM] + [{"heads": K} for K in heads]
         found = wish(plan, [column], ["pren"], settings=points)
         wishes.cells += found.cells
         wishes.missing |= found.missing
@@ -42,7 +42,7 @@ def sensitivity_wishes(plan: Plan) -> Wishes:
 def value(wanted: Wanted, name: str) -> int:
     """A parameter of the cells at one point."""
     given = wanted.tasks[0].cell.params[name]
-    return int(given) if given is not None else LARGEST[wanted.column]
+    return DEFAULT_DIM if given is None else int(given)
 
 
 def curve(wishes: Wishes, column: Column, axis: str) -> list[Wanted]:
