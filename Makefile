@@ -14,7 +14,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -c constraints.txt
 .NOTPARALLEL:
 
 help:  ## print this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 demo: $(VENV)/.installed-run  ## fit PrEN-Pool, PrEN and rivals on the embedded data
 	$(BIN)/pren demo $(ARGS)
@@ -35,7 +35,7 @@ browser: $(VENV)/.installed-dev  ## what tests of reports need, which are skippe
 	$(PIP_INSTALL) -e '.[browser]'
 
 docs: $(VENV)/.installed-docs  ## build the documentation as a site, in site/, strictly
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet $(ARGS)
+	$(BIN)/mkdocs build --strict --quiet $(ARGS)
 
 notebooks: $(VENV)/.installed-dev  ## execute the notebooks under docs and keep what they put out
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python docs/execute.py
