@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import yaml
 
 import pren
 from pren.methods.registry import METHODS
@@ -37,3 +38,17 @@ def test_the_reference_has_every_public_name():
         shown for page in pages for shown in re.findall(r"^::: pren\.(\w+)$", page.read_text("utf-8"), re.MULTILINE)
     }
     assert shown == set(pren.__all__) - {"__version__"}
+
+
+def places(nav):
+    """The pages of a navigation, at any depth."""
+    if isinstance(nav, str):
+        return [nav]
+    return [place for part in (nav if isinstance(nav, list) else nav.values()) for place in places(part)]
+
+
+def test_every_page_has_its_place_on_the_site():
+    docs = REPOSITORY / "docs"
+    listed = places(yaml.safe_load((REPOSITORY / "mkdocs.yml").read_text("utf-8"))["nav"])
+    pages = [page for kind in ("*.md", "*.ipynb") for page in docs.rglob(kind) if page.name != "table.md"]
+    assert sorted(listed) == sorted(page.relative_to(docs).as_posix() for page in pages)
