@@ -10,11 +10,11 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test browser lint audit bench crash fuzz clean
+.PHONY: help demo check test browser docs notebooks lint audit bench crash fuzz clean
 .NOTPARALLEL:
 
 help:  ## print this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 demo: $(VENV)/.installed-run  ## fit PrEN-Pool, PrEN and rivals on the embedded data
 	$(BIN)/pren demo $(ARGS)
@@ -33,6 +33,12 @@ browser: $(VENV)/.installed-dev  ## what tests of reports need, which are skippe
 	command -v chromium || command -v google-chrome || { apt-get update -qq; DEBIAN_FRONTEND=noninteractive \
 		apt-get install -y --no-install-recommends chromium fonts-dejavu-core fonts-liberation; }
 	$(PIP_INSTALL) -e '.[browser]'
+
+docs: $(VENV)/.installed-docs  ## build the documentation as a site, in site/, strictly
+	$(BIN)/mkdocs build --strict --quiet $(ARGS)
+
+notebooks: $(VENV)/.installed-dev  ## execute the notebooks under docs and keep what they put out
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python docs/execute.py
 
 lint: $(VENV)/.installed-dev  ## ruff (rules and format), mypy and bandit
 	$(BIN)/ruff check .
@@ -53,7 +59,7 @@ fuzz: $(VENV)/.installed-dev  ## feed mutated data, pictures, run folders and co
 	OMP_NUM_THREADS=1 $(BIN)/python -m campaigns.fuzz $(ARGS)
 
 clean:  ## remove build artefacts and caches (runs/ and .venv stay)
-	rm -rf build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks campaigns -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # .venv.partial stands beside .venv while it is being made, so that an interrupted creation starts over.
@@ -71,4 +77,9 @@ $(VENV)/.installed-run: pyproject.toml constraints.txt
 $(VENV)/.installed-dev: pyproject.toml constraints.txt
 	$(make-venv)
 	$(PIP_INSTALL) -e '.[dev]'
+	touch $(VENV)/.installed-run $@
+
+$(VENV)/.installed-docs: pyproject.toml constraints.txt
+	$(make-venv)
+	$(PIP_INSTALL) -e '.[docs]'
 	touch $(VENV)/.installed-run $@

@@ -1,5 +1,7 @@
 """What a report knows, against plain loops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from pren.methods.registry import METHODS, create
 from pren.problem import Problem
 from pren.report.evidence import describe_apart, evidence
 from pren.report.facts import ReportedImage, _confused, collect, most_confused
+from pren.report.quality import confusions
 from pren.runs.reopening import Outcome, open_run
 
 
@@ -54,6 +57,13 @@ def test_without_answers_doubt_goes_to_the_runner_up():
     found = _confused(images, None)
     assert found == {("a", "b"): 0.25, ("b", "a"): 0.5, ("a", "c"): 0.0}
     assert most_confused(found, 3) == [("a", "b", 0.75)]
+
+
+def test_a_runner_up_of_labels_that_are_wholly_sure_is_no_confusion(features):
+    confused = {("a", "b"): 0.5, ("a", "c"): 0.0}
+    shown = str(confusions(replace(collect(features, None), confused=confused)).content)
+    assert "a → b" in shown
+    assert "a → c" not in shown
 
 
 def test_pairs_count_both_ways_and_the_diagonal_does_not():

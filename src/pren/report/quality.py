@@ -143,15 +143,16 @@ def _partners(facts: RunFacts) -> dict[str, str]:
 def confusions(facts: RunFacts) -> Section | None:
     """The matrix, and its largest cells in words."""
     by_answers = facts.summary["metrics"] is not None
-    there = sorted({name for pair, value in facts.confused.items() for name in pair if value > 0})
-    wrong = sorted(((v, *pair) for pair, v in facts.confused.items() if pair[0] != pair[1] and v >= 0.05), reverse=True)
+    cells = {pair: value for pair, value in facts.confused.items() if value > 0}  # a label can be wholly sure
+    there = sorted({name for pair in cells for name in pair})
+    wrong = sorted(((v, *pair) for pair, v in cells.items() if pair[0] != pair[1] and v >= 0.05), reverse=True)
     if len(there) < 2 or not wrong:
         return None
     rows, columns = ("the class by the answers", "the label") if by_answers else ("the label", "the second-best class")
     drawing = None
     if len(there) <= MOST_CLASSES:
-        names = order_classes(there, facts.confused)
-        drawing = matrix(names, facts.confused, rows=rows, columns=columns, count="images")
+        names = order_classes(there, cells)
+        drawing = matrix(names, cells, rows=rows, columns=columns, count="images")
     listed = table(
         [rows.removeprefix("the ").removesuffix(" by the answers"), columns.removeprefix("the "), "images"],
         [[one, other, (number(round(value, 1)), value)] for value, one, other in wrong[:SHOWN_CONFUSIONS]],
