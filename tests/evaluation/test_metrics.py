@@ -298,3 +298,22 @@ def test_metrics_cannot_be_changed() -> None:
     metrics = evaluate_predictions(rows(2), answers(2), FOUR, "zsl")
     with pytest.raises(pydantic.ValidationError):
         metrics.top1 = 0.5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_shares_of_images_by_a_plain_loop(seed):
+    rng = np.random.default_rng(seed)
+    classes = ClassTable.build(list("abcde"), rng.random((5, 3)), np.array([True, True, False, False, False]))
+    labels, scores = rng.integers(0, 5, 40), rng.random((40, 5))
+    right = {True: [], False: []}
+    for label, row in zip(labels, scores, strict=True):
+        right[bool(classes.seen[label])].append(max(range(5), key=row.__getitem__) == label)
+    u, s = (sum(right[seen]) / len(right[seen]) for seen in (False, True))
+    found = evaluate(scores, Answers(labels), classes, "gzsl").by_images()
+    assert found == pytest.approx({"u_images": u, "s_images": s, "h_images": 2 * u * s / (u + s)})
+
+
+def test_shares_of_images_without_any():
+    classes = ClassTable.build(list("abc"), np.eye(3), np.array([True, False, False]))
+    found = evaluate(np.eye(3)[[1, 2]], Answers(np.array([1, 1])), classes, "gzsl").by_images()
+    assert found == {"u_images": 0.5, "s_images": None, "h_images": None}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from pren.errors import PrenError
 from pren.experiments.cells import Result, Task
+from pren.experiments.folder import CELLS
 from pren.experiments.store import Store
 from pren.experiments.workers import run_tasks
 
@@ -19,7 +21,7 @@ def compute_cells(
     jobs: int = 1,
     retry: bool = False,
     stored: bool = False,
-    also: Iterable[Path] = (),
+    also: Sequence[Path] = (),
     on_cell: OnCell | None = None,
 ) -> dict[str, Result]:
     """The results of tasks by the keys of their cells; each cell is computed once and kept in the folder.
@@ -32,7 +34,13 @@ def compute_cells(
         stored: Whether to make do with what is there, and compute nothing.
         also: Other folders whose cells are taken over where this one lacks them.
         on_cell: Called after every cell that was computed.
+
+    Raises:
+        PrenError: If one of those others holds no cells.
     """
+    for other in also:
+        if not (other / CELLS).is_dir():
+            raise PrenError(f"{other} holds no results of 'pren compare': there is no folder {CELLS!r} in it.")
     store, others = Store(folder), [Store(other) for other in also]
     results: dict[str, Result] = {}
     missing: dict[str, Task] = {}
