@@ -20,11 +20,11 @@ from benchmarks.bird_sentences import sentences
 from benchmarks.tables import Table
 from pren.cli.options import parse_assignments
 from pren.data import load
-from pren.data.class_sources import TEMPLATE
 from pren.methods.base import Method
 from pren.methods.registry import create
 from pren.problem import ClassTable, Problem
-from pren.signatures import Signatures, combine, encode, in_template
+from pren.signatures import TEMPLATES as PLAIN
+from pren.signatures import Signatures, combine, encode, in_templates
 
 METHODS = [
     "pren-pool",
@@ -38,7 +38,7 @@ REED = "people's sentences (sent_splits.mat)"
 ONE, FOUR = "sentences of our own, as one text", "sentences of our own, four rows"
 LATER, DRAWS = 10, 3
 BIRD = "a photo of a {}, a type of bird."
-TEMPLATES = {"names": TEMPLATE, "names, 'a type of bird'": BIRD}
+TEMPLATES = {"names": PLAIN[0], "names, 'a type of bird'": BIRD}
 CHOICES = [
     ["attributes"],
     [REED],
@@ -74,7 +74,7 @@ def described(source: str, **options: Any) -> tuple[Trial, Signatures]:
         made = encode("minilm", table.names, [[" ".join(text)] for text in texts] if source == ONE else texts)
     if source in TEMPLATES:
         plain = [re.sub(r"^\d+\.", "", name) for name in table.names]
-        made = encode("minilm", table.names, [[in_template(TEMPLATES[source], name)] for name in plain])
+        made = encode("minilm", table.names, [in_templates([TEMPLATES[source]], name) for name in plain])
     return Trial(problem, answers.labels), made
 
 

@@ -66,7 +66,7 @@ def test_names_alone_go_through_a_template(folder, caplog):
         problem, _ = load(folder)
     assert "by their names alone ('a photo of a {}.')" in caplog.text
     assert problem.recipe["sources"][0]["texts"]["007.striped_seal"] == ["a photo of a striped seal."]
-    assert problem.source["signatures"]["template"] == "a photo of a {}."
+    assert problem.source["signatures"]["templates"] == ["a photo of a {}."]
     birds, _ = load(folder, template="it is {}, a bird")
     assert birds.recipe["sources"][0]["texts"]["horse"] == ["it is horse, a bird"]
     with pytest.raises(PrenError, match="has no place for the name"):
