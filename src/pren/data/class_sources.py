@@ -25,6 +25,7 @@ from pren.signatures import (
     source_names,
     templates_of,
 )
+from pren.vision.clip import PREFIX
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +123,8 @@ def make_signatures(
         wording: As for `read_sources`.
     """
     made = [_signatures(rows, names, seen, wording) for rows in sources]
-    if [rows.kind for rows in sources] == ["names"]:
+    seen_images = (wording.encoder or "").startswith(PREFIX)  # CLIP has learned from names how things look
+    if [rows.kind for rows in sources] == ["names"] and not seen_images:
         log.warning(
             "Classes are described by their names alone (%s). An encoder knows little of how a class looks from that: "
             "expect far fewer right labels than with attributes or sentences (docs/results/words.md), and write "
