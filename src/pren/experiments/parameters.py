@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pren.errors import PrenError
+from pren.experiments.weights import OPTION
 from pren.methods.registry import create
 from pren.runs.config import RunConfig, parse_config, read_yaml
 
@@ -26,12 +27,16 @@ class Parameters:
 
     def of(self, config: RunConfig) -> dict[str, Any]:
         """The parameters for a method on some data; nothing where none are given. The seed is not among them."""
-        found = [tuned.params for tuned in self.tuned if _subject(tuned) == _subject(config)]
+        found = [tuned for tuned in self.tuned if _subject(tuned) == _subject(config)]
         if len(found) > 1:
             raise PrenError(
                 f"{len(found)} configurations of {config.method} are for {config.data} ({config.setting}): keep one."
             )
-        given = found[0] if found else self.everywhere.get(config.method, {})
+        for tuned in found:
+            if (weights := tuned.options.get(OPTION)) != config.options.get(OPTION):
+                told = "without weights" if weights is None else f"with --option {OPTION}={weights}"
+                raise PrenError(f"The parameters of {config.method} were chosen {told}: compare it so, too.")
+        given = found[0].params if found else self.everywhere.get(config.method, {})
         return {name: value for name, value in given.items() if name != "seed"}
 
 

@@ -1,6 +1,6 @@
 """What tells classes apart: a vector for each, from attributes or from words."""
 
-from pren.signatures.combine import combine, scaled_anew, source_names
+from pren.signatures.combine import combine, reweighted, scaled_anew, source_names
 from pren.signatures.encoders import (
     ENCODERS,
     TEMPLATES,
@@ -32,6 +32,7 @@ __all__ = [
     "list_encoders",
     "read_recipe",
     "register_encoder",
+    "reweighted",
     "scaled_anew",
     "source_names",
     "templates_of",
