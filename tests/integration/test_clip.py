@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from pren.cli import fit
+from pren.runs.config import RunConfig
+
 pytestmark = pytest.mark.slow
 
 WORDS = "class,description\n" + "".join(f"{name},a photo that is {name}\n" for name in "gfedcba")
@@ -28,6 +31,11 @@ def test_from_words_to_labels(good, towers):
     source = json.loads(Path("run/signatures.json").read_text())["sources"][0]
     assert source["facts"].keys() == {"open_clip_torch", "weights"}
     assert len(source["probe"]) == 8
+
+
+def test_a_name_with_a_slash_is_no_folder():
+    config = RunConfig(data="mydata", method="clip", extractor={"backbone": "clip:RN50/openai"})
+    assert fit._default_folder(config) == Path("runs/mydata-frozen-clip:RN50-openai-clip-0")
 
 
 def test_names_go_through_the_stated_templates(good, towers, photographs):

@@ -118,7 +118,8 @@ def read_numbers(path: Path) -> NDArray[np.float64]:
         array = np.lib.format.open_memmap(path, mode="r")  # which never unpickles
     if array.dtype.kind not in "fiub":
         raise PrenError(f"{path} must hold numbers, not {array.dtype}.")
-    values: NDArray[np.float64] = array.astype(np.float64)
+    with np.errstate(over="ignore"):  # what is too large for it becomes infinite
+        values: NDArray[np.float64] = array.astype(np.float64)
     return values
 
 

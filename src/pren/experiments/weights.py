@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pren.methods.space import Real, Space
@@ -22,14 +22,18 @@ def weight_space(config: RunConfig) -> Space:
 
 
 def weights_of(config: RunConfig, params: Mapping[str, Any]) -> list[float] | None:
-    """The weights of all sources by the ratios among `params`; None if there are none.
+    """The weights of all sources by the ratios among `params`; None if there are none."""
+    if not any(name in params for name in _ratios(config)):
+        return None
+    return from_ratios([1.0, *(float(params[name]) for name in _ratios(config))])
+
+
+def from_ratios(ratios: Sequence[float]) -> list[float]:
+    """Weights in these ratios.
 
     Their squares are 1 on average: ratios do not change how long signatures are as a whole, which other parameters
     depend on. All ratios 1 are all weights 1.
     """
-    if not any(name in params for name in _ratios(config)):
-        return None
-    ratios = [1.0, *(float(params[name]) for name in _ratios(config))]
     length = math.sqrt(sum(ratio**2 for ratio in ratios) / len(ratios))
     return [round(ratio / length, 4) for ratio in ratios]
 
