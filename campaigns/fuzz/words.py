@@ -27,8 +27,10 @@ TABLES = {
     "answers.csv": "file,class\n0.png,b\n1.png,y\n",
 }
 VECTORS = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0.5, 1], [1, 1, 0]])
-SOURCES = ("attributes", "descriptions", "names", "vectors", "attributes,descriptions", "descriptions,names")
-SOURCES += ("attributes,vectors", "vectors,names")
+SOURCES = (
+    *("attributes", "descriptions", "names", "vectors"),
+    *("attributes,descriptions", "descriptions,names", "attributes,vectors", "vectors,names"),
+)
 QUICK = {"backbone": "small-cnn", "heads": 2, "dim": 1, "rounds": 1, "initial_batches": 1, "batches": 1, "hidden": [4]}
 WORDS = st.text(max_size=12) | st.sampled_from(
     [
@@ -81,9 +83,9 @@ def check(workshop: Workshop, case: Own) -> str:
         path = place / "own" / f"{name}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (8, 8), (colour, 255 - colour, 0)).save(path)
-    for file, content in {**TABLES, "vectors.npy": _array(case.change)}.items():
-        raw = content.encode() if isinstance(content, str) else content
-        (place / "own" / file).write_bytes(_edited(raw, case.edits if file == case.file else ()))
+    files = {file: text.encode() for file, text in TABLES.items()} | {"vectors.npy": _array(case.change)}
+    for file, content in files.items():
+        (place / "own" / file).write_bytes(_edited(content, case.edits if file == case.file else ()))
     weights = [] if case.weights is None else ["--option", f"signature_weights={case.weights}"]
     arguments = ["--signatures", case.sources, *weights, "--rehearsals", "0", "--out", "run"]
     quick = ["--method", "pren", *(f"--set={key}={value}" for key, value in QUICK.items())]
