@@ -8,6 +8,7 @@ import yaml
 
 from pren.data import DATASETS, load, register_dataset
 from pren.errors import PrenError
+from pren.experiments.comparison import ComparisonPlan, compare
 from pren.experiments.parameters import Parameters
 from pren.experiments.tuning import search_space, tune
 from pren.experiments.weights import weight_space, weighted, weights_of
@@ -95,9 +96,25 @@ def test_it_goes_on_where_it_was(tmp_path):
 
 
 def test_parameters_hold_for_the_weights_they_were_chosen_with():
-    parameters = Parameters(tuned=(config(signature_weights=[1.2, 0.7]),))
-    assert parameters.of(config(signature_weights=[1.2, 0.7])) == FIXED
-    with pytest.raises(PrenError, match=r"chosen with --option signature_weights=\[1\.2, 0\.7\]: compare it so"):
-        parameters.of(config())
+    chosen = config(signature_weights=[1.2, 0.7])
+    parameters = Parameters(tuned=(chosen,))
+    for given in (config(), chosen):
+        assert parameters.with_weights(given).options == chosen.options
+        assert parameters.of(parameters.with_weights(given)) == FIXED
+    other = config(signature_weights=[1, 2])
+    with pytest.raises(PrenError, match=r"chosen with signature_weights=\[1\.2, 0\.7\]: leave signature_weights out"):
+        parameters.with_weights(other)
     with pytest.raises(PrenError, match="chosen without weights"):
-        Parameters(tuned=(config(),)).of(config(signature_weights=[1, 2]))
+        Parameters(tuned=(config(),)).with_weights(other)
+    assert Parameters().with_weights(other) == other
+
+
+def test_a_comparison_takes_them(tmp_path, here):
+    weights = [1.41, 0.05]
+    parameters = Parameters(tuned=(config(signature_weights=weights),))
+    results = {}
+    for name, given in (("plain", Parameters()), ("tuned", parameters)):
+        (row,) = compare(ComparisonPlan([config()], ["eszsl"], parameters=given), tmp_path / name)
+        results[name] = row.figures["top1"].mean
+    (named,) = compare(ComparisonPlan([config(signature_weights=weights)], ["eszsl"]), tmp_path / "named")
+    assert results["tuned"] == named.figures["top1"].mean > results["plain"]
