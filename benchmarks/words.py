@@ -1,5 +1,8 @@
 """What describes classes, and classes added later, on CUB: ``python -m benchmarks.words [--test] [METHOD ...]``.
 
+``--weights`` shows instead what PrEN-Pool makes of two sources that count differently, on the folds, and then on the
+test classes with what was best on the folds.
+
 With METHOD, a name with parameters as for `benchmarks.drawn`, only what becomes of classes that are added later to it.
 Validation folds (PS) without ``--test``, CUB's test classes with it. PREN_DATA says where CUB is; names need
 ``pip install 'pren[text]'``.
@@ -20,11 +23,12 @@ from benchmarks.bird_sentences import sentences
 from benchmarks.tables import Table
 from pren.cli.options import parse_assignments
 from pren.data import load
-from pren.data.class_sources import TEMPLATE
+from pren.experiments.weights import from_ratios
 from pren.methods.base import Method
 from pren.methods.registry import create
 from pren.problem import ClassTable, Problem
-from pren.signatures import Signatures, combine, encode, in_template
+from pren.signatures import TEMPLATES as PLAIN
+from pren.signatures import Signatures, combine, encode, in_templates
 
 METHODS = [
     "pren-pool",
@@ -38,7 +42,7 @@ REED = "people's sentences (sent_splits.mat)"
 ONE, FOUR = "sentences of our own, as one text", "sentences of our own, four rows"
 LATER, DRAWS = 10, 3
 BIRD = "a photo of a {}, a type of bird."
-TEMPLATES = {"names": TEMPLATE, "names, 'a type of bird'": BIRD}
+TEMPLATES = {"names": PLAIN[0], "names, 'a type of bird'": BIRD}
 CHOICES = [
     ["attributes"],
     [REED],
@@ -52,6 +56,8 @@ CHOICES = [
     [REED, "names, 'a type of bird'"],
     ["attributes", REED, "names, 'a type of bird'"],
 ]
+PAIRS = [["attributes", REED], ["attributes", FOUR], ["attributes", "names, 'a type of bird'"]]
+RATIOS = (0.03, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 4.0)
 Numbers = NDArray[np.int64]
 
 
@@ -74,16 +80,16 @@ def described(source: str, **options: Any) -> tuple[Trial, Signatures]:
         made = encode("minilm", table.names, [[" ".join(text)] for text in texts] if source == ONE else texts)
     if source in TEMPLATES:
         plain = [re.sub(r"^\d+\.", "", name) for name in table.names]
-        made = encode("minilm", table.names, [[in_template(TEMPLATES[source], name)] for name in plain])
+        made = encode("minilm", table.names, [in_templates([TEMPLATES[source]], name) for name in plain])
     return Trial(problem, answers.labels), made
 
 
-def trial(choice: Sequence[str], **options: Any) -> Trial:
-    """CUB with signatures of one source or of several."""
+def trial(choice: Sequence[str], weights: Sequence[float] | None = None, **options: Any) -> Trial:
+    """CUB with signatures of one source or of several, which may count differently."""
     read = [described(source, **options) for source in choice]
     problem, truth = read[0][0]
     table = problem.classes
-    made = combine([signatures for _, signatures in read], table.seen)
+    made = combine([signatures for _, signatures in read], table.seen, weights)
     classes = ClassTable.build(table.names, made.values, table.seen, normalise=len(choice) == 1)
     return Trial(replace(problem, classes=classes, source={}), truth)
 
@@ -109,6 +115,23 @@ def sources(test: bool) -> Table:
         trials = [trial(choice, **fold) for fold in folds]
         cells = [f"{np.mean([top1(create_from(m).fit(t.problem), *t) for t in trials]):.1f}" for m in METHODS]
         table.rows.append((" + ".join(choice), *cells))
+        print(*table.rows[-1], sep=" | ", file=sys.stderr, flush=True)
+    return table
+
+
+def weights() -> Table:
+    """Top-1 by what the second of two sources counts against the first."""
+    columns = ["signatures", *(f"{ratio:g}" for ratio in RATIOS), "test classes, with the best of these"]
+    table = Table("Top-1 of PrEN-Pool on CUB's validation folds, by the weight of the second source", columns)
+    for pair in PAIRS:
+        means = []
+        for ratio in RATIOS:
+            trials = [trial(pair, from_ratios([1, ratio]), fold=number) for number in (1, 2, 3)]
+            means.append(float(np.mean([top1(create_from("pren-pool").fit(t.problem), *t) for t in trials])))
+        best = RATIOS[int(np.argmax(means))]
+        test = trial(pair, from_ratios([1, best]))
+        result = f"{top1(create_from('pren-pool').fit(test.problem), *test):.1f} ({best:g})"
+        table.rows.append((" + ".join(pair), *(f"{mean:.1f}" for mean in means), result))
         print(*table.rows[-1], sep=" | ", file=sys.stderr, flush=True)
     return table
 
@@ -165,6 +188,9 @@ def later(test: bool, methods: Sequence[str]) -> Table:
 
 
 if __name__ == "__main__":
+    if "--weights" in sys.argv:
+        print(weights().markdown())
+        sys.exit()
     asked = [argument for argument in sys.argv[1:] if argument != "--test"]
     test = "--test" in sys.argv
     if not asked:

@@ -2,6 +2,7 @@
 processes."""
 
 import socket
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -161,6 +162,33 @@ def tiny_weights(tmp_path_factory):
         torch.manual_seed(7)
         save_file(import_timm().create_model("test_resnet").state_dict(), path)
     return path
+
+
+CLIP_TOWERS = {
+    "embed_dim": 8,
+    "vision_cfg": {"image_size": 32, "layers": 1, "width": 16, "head_width": 8, "patch_size": 16},
+    "text_cfg": {"context_length": 16, "vocab_size": 49408, "width": 8, "heads": 1, "layers": 1},
+}
+
+
+@pytest.fixture
+def tiny_clip(monkeypatch, tmp_path):
+    """A model that open_clip knows as "tiny", and the file with its weights, which are random."""
+    if find_spec("open_clip") is None:
+        pytest.skip("open_clip is not installed: pip install 'pren[clip]'")
+    import torch
+    from safetensors.torch import save_file
+
+    from pren.vision.clip import ClipName, import_open_clip
+
+    factory = import_open_clip().factory
+    monkeypatch.setattr(factory, "_MODEL_CONFIGS", {**factory._MODEL_CONFIGS, "tiny": CLIP_TOWERS})
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        model = ClipName("tiny").build().eval()
+    path = tmp_path / "tiny.safetensors"
+    save_file(model.state_dict(), path)
+    return model, path
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
-"""Mutated tables of a folder of photographs, and hostile words for classes that are added to a run."""
+"""Mutated tables and vectors of a folder of photographs, and hostile words for classes that are added to a run."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis.strategies import SearchStrategy
 from numpy.typing import NDArray
 from PIL import Image
 
+from campaigns.fuzz.arrays import CHANGES
 from campaigns.fuzz.command import changes, pren, snapshot
 from campaigns.fuzz.mutations import BYTE_EDITS, LINE_EDITS, ByteEdit, LineEdit
 from campaigns.fuzz.templates import Workshop
@@ -24,7 +26,11 @@ TABLES = {
     "classes.csv": "class\nr\ng\nb\ny\n",
     "answers.csv": "file,class\n0.png,b\n1.png,y\n",
 }
-SOURCES = ("attributes", "descriptions", "names", "attributes,descriptions", "descriptions,names")
+VECTORS = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0.5, 1], [1, 1, 0]])
+SOURCES = (
+    *("attributes", "descriptions", "names", "vectors"),
+    *("attributes,descriptions", "descriptions,names", "attributes,vectors", "vectors,names"),
+)
 QUICK = {"backbone": "small-cnn", "heads": 2, "dim": 1, "rounds": 1, "initial_batches": 1, "batches": 1, "hidden": [4]}
 WORDS = st.text(max_size=12) | st.sampled_from(
     [
@@ -56,15 +62,17 @@ class Own:
     sources: str
     weights: str | None
     added: tuple[str, str, str] | None  # a name, what follows --set, what follows --description
+    change: str | None  # of the array of vectors, before its file is edited
 
 
 CASES: SearchStrategy[Own] = st.builds(
     Own,
-    st.sampled_from(list(TABLES)),
+    st.sampled_from([*TABLES, "vectors.npy"]),
     st.lists(LINE_EDITS | BYTE_EDITS, max_size=2).map(tuple),
     st.sampled_from(SOURCES),
     st.none() | st.sampled_from(["[1,2]", "[0,1]", "[1e400,1]", "[]", "x", "[1,2,3]"]),
     st.none() | st.tuples(WORDS, WORDS, WORDS),
+    st.none() | st.sampled_from(list(CHANGES)),
 )
 
 
@@ -75,8 +83,9 @@ def check(workshop: Workshop, case: Own) -> str:
         path = place / "own" / f"{name}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (8, 8), (colour, 255 - colour, 0)).save(path)
-    for file, text in TABLES.items():
-        (place / "own" / file).write_bytes(_edited(text, case.edits if file == case.file else ()))
+    files = {file: text.encode() for file, text in TABLES.items()} | {"vectors.npy": _array(case.change)}
+    for file, content in files.items():
+        (place / "own" / file).write_bytes(_edited(content, case.edits if file == case.file else ()))
     weights = [] if case.weights is None else ["--option", f"signature_weights={case.weights}"]
     arguments = ["--signatures", case.sources, *weights, "--rehearsals", "0", "--out", "run"]
     quick = ["--method", "pren", *(f"--set={key}={value}" for key, value in QUICK.items())]
@@ -95,8 +104,14 @@ def check(workshop: Workshop, case: Own) -> str:
     return result.outcome
 
 
-def _edited(text: str, edits: Sequence[ByteEdit | LineEdit]) -> bytes:
-    content = text.encode()
+def _array(change: str | None) -> bytes:
+    """The vectors as a file."""
+    file = io.BytesIO()
+    np.save(file, VECTORS if change is None else CHANGES[change](VECTORS), allow_pickle=True)
+    return file.getvalue()
+
+
+def _edited(content: bytes, edits: Sequence[ByteEdit | LineEdit]) -> bytes:
     for edit in edits:
         if isinstance(edit, ByteEdit):
             content = edit.apply(content)

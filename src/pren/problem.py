@@ -11,7 +11,7 @@ import hashlib
 import logging
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -216,6 +216,16 @@ class Problem:
             self._learned[what] = learn()
         learned: T = self._learned[what]
         return learned
+
+    def redescribed(self, signatures: NDArray[np.float64], record: dict[str, Any]) -> Problem:
+        """The same with other signatures (L, m) of its classes and what is noted of them.
+
+        What was learned of the inputs stays, as signatures have no part in it.
+        """
+        table = replace(self.classes, signatures=signatures)
+        other = replace(self, classes=table, source={**self.source, "signatures": record}, recipe={})
+        object.__setattr__(other, "_learned", self._learned)
+        return other
 
     def __repr__(self) -> str:
         inputs = f"{type(self.train).__name__} of shape {self.train.sample_shape}"

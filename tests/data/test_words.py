@@ -66,7 +66,7 @@ def test_names_alone_go_through_a_template(folder, caplog):
         problem, _ = load(folder)
     assert "by their names alone ('a photo of a {}.')" in caplog.text
     assert problem.recipe["sources"][0]["texts"]["007.striped_seal"] == ["a photo of a striped seal."]
-    assert problem.source["signatures"]["template"] == "a photo of a {}."
+    assert problem.source["signatures"]["templates"] == ["a photo of a {}."]
     birds, _ = load(folder, template="it is {}, a bird")
     assert birds.recipe["sources"][0]["texts"]["horse"] == ["it is horse, a bird"]
     with pytest.raises(PrenError, match="has no place for the name"):
@@ -104,9 +104,115 @@ def test_a_recipe_makes_the_rows_again(folder):
     np.testing.assert_allclose(described_as_tiger(recipe, "attributes,descriptions"), problem.classes.signatures[1])
 
 
+def test_several_templates_are_averaged(folder):
+    problem, _ = load(folder, signatures="names", template=["photo of {}", "it is {}"])
+    assert problem.recipe["sources"][0]["texts"]["horse"] == ["photo of horse", "it is horse"]
+    row = counts(["photo of horse", "it is horse"]).mean(axis=0)
+    np.testing.assert_allclose(problem.classes.signatures[0], row / np.linalg.norm(row))
+    recipe = Recipe.model_validate(problem.recipe)
+    np.testing.assert_allclose(
+        recipe.describe("striped_cat"), counts(["photo of striped cat", "it is striped cat"]).mean(axis=0)
+    )
+    with pytest.raises(PrenError, match="There is no template"):
+        load(folder, signatures="names", template=[])
+
+
 def described_as_tiger(recipe, sources):
     numbers = {"striped": 1.0, "hooves": 0.0} if "attributes" in sources else None
     return recipe.describe("new", numbers=numbers, texts=["striped cat"] if "descriptions" in sources else ())
+
+
+class TestVectors:
+    ORDER = "class\nzebra\nhorse\nseal\ntiger\n"
+    ROWS = np.array([[1.0, 2, 3], [4, 5, 6], [0, 0, 1], [1, 0, 1]])
+
+    @pytest.fixture(autouse=True)
+    def vectors(self, folder):
+        (folder / "classes.csv").write_text(self.ORDER)
+        np.save(folder / "vectors.npy", self.ROWS)
+
+    def test_rows_are_in_the_order_of_the_names(self, folder):
+        problem, _ = load(folder, signatures="vectors")
+        assert problem.classes.names == ("zebra", "horse", "seal", "tiger")
+        np.testing.assert_allclose(
+            problem.classes.signatures, self.ROWS / np.linalg.norm(self.ROWS, axis=1, keepdims=True)
+        )
+        assert problem.classes.attributes is None
+        assert problem.source["signatures"]["file"] == "vectors.npy"
+        assert set(problem.source["files"]) == {"vectors.npy", "classes.csv"}
+        assert (report_folder(folder, signatures="vectors").vectors, warnings(folder, signatures="vectors")) == (3, [])
+
+    @pytest.mark.parametrize("names", ["attributes,vectors", "vectors,attributes", "vectors,names", "names,vectors"])
+    def test_beside_other_sources(self, folder, names):
+        problem, _ = load(folder, signatures=names, signature_weights=[1, 1], template="photo of {}")
+        source = names.split(",").index("vectors")
+        widths = [part["width"] for part in problem.source["signatures"]["sources"]]
+        block = np.split(problem.classes.signatures, np.cumsum(widths)[:-1], axis=1)[source]
+        rows = dict(zip(self.ORDER.split()[1:], self.ROWS, strict=True))
+        seen = np.stack([rows["horse"], rows["tiger"]])
+        scale = math.sqrt(((seen - seen.mean(axis=0)) ** 2).sum(axis=1).mean())
+        for name, row in zip(problem.classes.names, block, strict=True):
+            np.testing.assert_allclose(row, (rows[name] - seen.mean(axis=0)) / scale, atol=1e-12)
+
+    def test_a_class_that_comes_later(self, folder):
+        problem, _ = load(folder, signatures="attributes,vectors")
+        recipe = Recipe.model_validate(problem.recipe)
+        again = recipe.describe("new", numbers={"striped": 1.0, "hooves": 0.0}, values=self.ROWS[3])
+        np.testing.assert_allclose(again, problem.classes.signatures[problem.classes.names.index("tiger")])
+
+    def test_they_count_before_names_and_after_words(self, folder):
+        assert load(folder)[0].source["signatures"]["kind"] == "attributes"
+        (folder / "signatures.csv").unlink()
+        (folder / "descriptions.csv").unlink()
+        assert load(folder)[0].source["signatures"]["kind"] == "vectors"
+        assert load(folder, encoder="minilm")[0].source["signatures"]["kind"] == "text"
+        with pytest.raises(PrenError, match="The text encoder 'minilm' is for descriptions, not for 'vectors'"):
+            load(folder, signatures="vectors", encoder="minilm")
+
+    @pytest.mark.parametrize(
+        ("array", "message"),
+        [
+            (ROWS[:3], "vectors.npy: it has 3 rows, but classes.csv has 4 classes: a row for each, in its order."),
+            (ROWS[0], "vectors.npy: it must hold (classes, numbers), 20000 numbers at most, not shape (3,)."),
+            (
+                np.zeros((4, 0)),
+                "vectors.npy: it must hold (classes, numbers), 20000 numbers at most, not shape (4, 0).",
+            ),
+            (ROWS * np.array([[1], [np.nan], [1], [1]]), "'horse', holds NaN or infinite values."),
+            (ROWS * np.array([[1], [1], [0], [1]]), "vectors.npy: row 2, that of class 'seal', is all zeros."),
+            (ROWS.astype(str), "vectors.npy: it must hold numbers, not <U32."),
+            (ROWS.astype(complex), "vectors.npy: it must hold numbers, not complex128."),
+            (ROWS.astype(object), "Python objects in dtype): write it again as numbers or text."),
+        ],
+    )
+    def test_what_is_wrong_is_named(self, folder, array, message):
+        np.save(folder / "vectors.npy", array, allow_pickle=True)
+        report = report_folder(folder, signatures="vectors")
+        assert len(report.problems) == report.errors() == 1
+        assert message in str(report.problems[0])
+        with pytest.raises(PrenError, match="cannot be used"):
+            load(folder, signatures="vectors")
+
+    def test_twins(self, folder):
+        np.save(folder / "vectors.npy", self.ROWS[[0, 0, 2, 3]])
+        assert warnings(folder, signatures="vectors") == [
+            "'horse' has the same signature as 'zebra': nothing tells them apart."
+        ]
+
+    def test_names_that_are_wrong(self, folder):
+        (folder / "classes.csv").write_text(self.ORDER.replace("seal", "horse"))
+        said = "classes.csv, line 4: class 'horse' stands in line 3 already: every class has one row."
+        assert str(report_folder(folder, signatures="vectors").problems[0]) == said
+        (folder / "classes.csv").unlink()
+        report = report_folder(folder, signatures="vectors")
+        expected = "classes.csv: it is missing: it lists the classes in the order of the rows of vectors.npy."
+        assert str(report.problems[0]) == expected
+
+    def test_damage(self, folder):
+        (folder / "vectors.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00{'descr'")
+        assert "vectors.npy: it cannot be read with NumPy" in str(
+            report_folder(folder, signatures="vectors").problems[0]
+        )
 
 
 class TestMissing:

@@ -39,18 +39,29 @@ def quick():
     return build
 
 
+@pytest.fixture(scope="session")
+def make_problem_of(make_problem):
+    """What `make_problem` builds, for a method: signatures are as long as features where it needs them of one space."""
+
+    def build(name, shape=(5,), **options):
+        own = {"m": int(np.prod(shape))} if METHODS[name].method.one_space else {}
+        return make_problem(shape=shape, **own, **options)
+
+    return build
+
+
 @pytest.fixture(
     scope="session",
     params=[(name, *case) for name in METHODS for case in (("zsl", "features"), ("gzsl", "images"))],
     ids="-".join,
 )
-def fitted(request, make_problem, quick):
+def fitted(request, make_problem_of, quick):
     """A fitted method and the problem it was fitted to: every method, and each setting and kind of input once.
 
     No method looks at both at a time; the other two pairs are in TestLearning and TestConventions.
     """
     name, setting, form = request.param
-    problem = make_problem(setting=setting, shape=(5,) if form == "features" else IMAGE)
+    problem = make_problem_of(name, setting=setting, shape=(5,) if form == "features" else IMAGE)
     return quick(name, gamma=0.01).fit(problem), problem
 
 

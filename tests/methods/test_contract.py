@@ -47,15 +47,17 @@ def name(request):
 def planted():
     """A problem whose features are a linear map of the signatures, with little noise, and its answers."""
 
-    def build(setting="zsl"):
+    def build(name, setting="zsl"):
         rng = np.random.default_rng(0)
         signatures = rng.random((20, 6))
         signatures /= np.linalg.norm(signatures, axis=1, keepdims=True)
-        centres = 3 * signatures @ rng.normal(size=(6, 12))
+        width = 6 if METHODS[name].method.one_space else 12
+        centres = 3 * signatures @ (np.eye(6) if width == 6 else rng.normal(size=(6, width)))
         labels = np.repeat(np.arange(16), 8)
         answers = rng.permutation(np.repeat(np.arange(16 if setting == "zsl" else 0, 20), 12))
         train, pool = (
-            (centres[which] + 0.1 * rng.normal(size=(len(which), 12))).astype(np.float32) for which in (labels, answers)
+            (centres[which] + 0.1 * rng.normal(size=(len(which), width))).astype(np.float32)
+            for which in (labels, answers)
         )
         return Problem.from_arrays(train, labels, signatures, pool, setting=setting), Answers(answers)
 
@@ -99,8 +101,8 @@ class TestConventions:
     def test_the_defaults_are_valid(self, kind):
         assert validate(kind, {}) == kind().get_params()
 
-    def test_clone_copies_the_parameters_and_nothing_learned(self, name, quick, make_problem):
-        model = quick(name, gamma=0.125).fit(make_problem())
+    def test_clone_copies_the_parameters_and_nothing_learned(self, name, quick, make_problem_of):
+        model = quick(name, gamma=0.125).fit(make_problem_of(name))
         copy = clone(model)
         assert type(copy) is type(model)
         assert copy.get_params() == model.get_params()
@@ -111,9 +113,9 @@ class TestConventions:
         with pytest.raises(ValueError, match="rownds"):
             quick(name).set_params(rownds=3)
 
-    def test_fit_returns_the_method_itself(self, name, quick, make_problem):
+    def test_fit_returns_the_method_itself(self, name, quick, make_problem_of):
         model = quick(name)
-        assert model.fit(make_problem()) is model
+        assert model.fit(make_problem_of(name)) is model
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_fit_takes_nothing_but_a_problem_and_where_to_compute(self, kind):
@@ -136,20 +138,20 @@ class TestConventions:
         assert np.allclose(model.embed(few), embedded[:2], atol=1e-5)
         assert not np.allclose(embedded[0], embedded[1])
 
-    def test_embed_wants_a_fitted_method_and_inputs_of_its_shape(self, name, quick, make_problem):
+    def test_embed_wants_a_fitted_method_and_inputs_of_its_shape(self, name, quick, make_problem_of):
         with pytest.raises(PrenError, match="not fitted yet"):
             quick(name).embed(np.zeros((2, 5)))
         with pytest.raises(PrenError, match="shape"):
-            quick(name).fit(make_problem()).embed(np.zeros((2, 6)))
+            quick(name).fit(make_problem_of(name)).embed(np.zeros((2, 6)))
 
-    def test_a_second_fit_starts_over(self, name, quick, make_problem):
-        first, second = make_problem(seed=1), make_problem(seed=2, n_unseen=3)
+    def test_a_second_fit_starts_over(self, name, quick, make_problem_of):
+        first, second = make_problem_of(name, seed=1), make_problem_of(name, seed=2, n_unseen=3)
         again = quick(name).fit(first).fit(second)
         assert np.array_equal(again.scores(second.pool), quick(name).fit(second).scores(second.pool))
 
     @SHAPES
-    def test_fitting_leaves_the_global_generators_alone(self, name, quick, make_problem, shape):
-        problem = make_problem(shape=shape)
+    def test_fitting_leaves_the_global_generators_alone(self, name, quick, make_problem_of, shape):
+        problem = make_problem_of(name, shape=shape)
         before = torch.get_rng_state(), np.random.get_state(), torch.get_num_threads()  # noqa: NPY002
         quick(name).fit(problem).scores(problem.pool)
         after = torch.get_rng_state(), np.random.get_state(), torch.get_num_threads()  # noqa: NPY002
@@ -158,8 +160,8 @@ class TestConventions:
         assert before[2] == after[2]
 
     @pytest.mark.parametrize("name", ONE_GO)
-    def test_a_method_without_rounds_has_nothing_to_resume(self, name, quick, make_problem):
-        problem = make_problem()
+    def test_a_method_without_rounds_has_nothing_to_resume(self, name, quick, make_problem_of):
+        problem = make_problem_of(name)
         model = quick(name)
         assert list(model.fit_rounds(problem)) == []
         assert np.array_equal(model.scores(problem.pool), quick(name).fit(problem).scores(problem.pool))
@@ -184,9 +186,9 @@ CHOICES = [
 class TestSpace:
     @pytest.mark.parametrize(("name", "key", "value"), CHOICES)
     def test_a_model_is_the_same_after_saving_whatever_was_chosen(
-        self, name, key, value, quick, make_problem, tmp_path
+        self, name, key, value, quick, make_problem_of, tmp_path
     ):
-        problem = make_problem(setting="gzsl", n_seen=3, n_unseen=2)
+        problem = make_problem_of(name, setting="gzsl", n_seen=3, n_unseen=2)
         chosen = {"epochs": 1, key: value} if "epochs" in METHODS[name].method().get_params() else {key: value}
         model = quick(name, **chosen).fit(problem)
         model.save(tmp_path)
@@ -197,28 +199,28 @@ class TestSpace:
 class TestLearning:
     def test_a_planted_problem_is_learned(self, name, quick, planted):
         """4 unseen classes: chance is 0.25, and every method must be twice as good at least."""
-        problem, answers = planted()
+        problem, answers = planted(name)
         scores = quick(name, **PATIENT.get(name, {})).fit(problem).scores(problem.pool)
         assert evaluate(scores, answers, problem.classes, "zsl").top1 >= 0.5
 
     def test_a_planted_problem_with_seen_classes_in_the_pool_is_learned(self, name, quick, planted):
         """20 classes: chance is 0.05, and every method must be five times as good at least."""
-        problem, answers = planted("gzsl")
+        problem, answers = planted(name, "gzsl")
         scores = quick(name, **PATIENT.get(name, {})).fit(problem).scores(problem.pool)
         assert evaluate(scores, answers, problem.classes, "gzsl").s >= 0.25
 
-    def test_one_seen_class_and_one_unseen_one_are_enough(self, name, quick, make_problem):
-        problem = make_problem(n_seen=1, n_unseen=1, setting="gzsl")
+    def test_one_seen_class_and_one_unseen_one_are_enough(self, name, quick, make_problem_of):
+        problem = make_problem_of(name, n_seen=1, n_unseen=1, setting="gzsl")
         assert np.isfinite(quick(name).fit(problem).scores(problem.pool)).all()
 
-    def test_features_that_are_all_zero_are_survived(self, name, quick, make_problem):
-        problem = make_problem()
+    def test_features_that_are_all_zero_are_survived(self, name, quick, make_problem_of):
+        problem = make_problem_of(name)
         blank = Problem(ArrayInputs(np.zeros((24, 5))), problem.labels, problem.pool, problem.classes)
         assert np.isfinite(quick(name).fit(blank).scores(problem.pool)).all()
         assert np.isfinite(quick(name).fit(problem).scores(np.zeros((3, 5)))).all()
 
-    def test_signatures_need_not_be_of_unit_length(self, name, quick, whole, make_problem):
-        given = make_problem()
+    def test_signatures_need_not_be_of_unit_length(self, name, quick, whole, make_problem_of):
+        given = make_problem_of(name)
         problem = Problem.from_arrays(
             whole(given.train), given.labels, 20 * given.classes.signatures, whole(given.pool), normalise=False
         )
@@ -239,9 +241,9 @@ class TestLearning:
         assert np.array_equal(scores[0], scores[2])
 
     @SETTINGS
-    def test_labels_that_a_person_gives_are_taken(self, name, quick, make_problem, setting, caplog):
+    def test_labels_that_a_person_gives_are_taken(self, name, quick, make_problem_of, setting, caplog):
         """By the method itself, or by a refinement; else a warning says that they are not."""
-        plain = make_problem(setting=setting)
+        plain = make_problem_of(name, setting=setting)
         unseen = np.flatnonzero(plain.classes.unseen)
         given = np.full(len(plain.pool), UNKNOWN)
         given[:3] = unseen[:3]
@@ -254,16 +256,16 @@ class TestLearning:
             assert warned == int(np.array_equal(before, after))
             assert warned == int(not params and name != "pren-pool")
 
-    def test_a_pool_whose_every_image_has_been_given_a_label_is_taken(self, name, quick, make_problem):
-        plain = make_problem()
+    def test_a_pool_whose_every_image_has_been_given_a_label_is_taken(self, name, quick, make_problem_of):
+        plain = make_problem_of(name)
         given = np.resize(np.flatnonzero(plain.classes.unseen), len(plain.pool))
         for refinement in REFINEMENTS:
             model = quick(name, refinement=refinement).fit(replace(plain, given=given))
             assert np.isfinite(model.scores(plain.pool)).all()
 
     @pytest.mark.parametrize("name", INDUCTIVE)
-    def test_an_inductive_method_does_not_look_at_the_pool(self, name, quick, make_problem):
-        problem = make_problem()
+    def test_an_inductive_method_does_not_look_at_the_pool(self, name, quick, make_problem_of):
+        problem = make_problem_of(name)
         other = Problem(problem.train, problem.labels, ArrayInputs(np.full((3, 5), 7.0)), problem.classes)
         one, two = (quick(name).fit(given).scores(problem.pool) for given in (problem, other))
         assert np.array_equal(one, two)
@@ -312,16 +314,16 @@ class TestScores:
         assert np.array_equal(model.predict(problem.pool), model.predict(problem.pool, among=among))
 
     @SETTINGS
-    def test_gamma_is_taken_off_the_seen_classes_in_gzsl_only(self, name, quick, make_problem, setting):
-        problem = make_problem(setting=setting)
+    def test_gamma_is_taken_off_the_seen_classes_in_gzsl_only(self, name, quick, make_problem_of, setting):
+        problem = make_problem_of(name, setting=setting)
         model = quick(name).fit(problem)
         plain = model.scores(problem.pool)
         less = model.set_params(gamma=0.5).scores(problem.pool)
         expected = 0.5 * problem.classes.seen if setting == "gzsl" else 0.0 * problem.classes.seen
         assert np.allclose(plain - less, expected, atol=1e-12)
 
-    def test_gamma_decides_between_seen_and_unseen_classes(self, name, quick, make_problem):
-        problem = make_problem(setting="gzsl")
+    def test_gamma_decides_between_seen_and_unseen_classes(self, name, quick, make_problem_of):
+        problem = make_problem_of(name, setting="gzsl")
         model = quick(name).fit(problem)
         for gamma, seen in ((1e6, False), (-1e6, True)):
             predicted = model.set_params(gamma=gamma).predict(problem.pool)
@@ -338,10 +340,10 @@ class TestRefusals:
             kind().save(tmp_path / "model")
         assert not (tmp_path / "model").exists()
 
-    def test_parameters_are_checked_by_fit(self, name, quick, make_problem):
+    def test_parameters_are_checked_by_fit(self, name, quick, make_problem_of):
         model = quick(name).set_params(gamma=np.inf)
         with pytest.raises(PrenError, match="Parameter gamma=inf"):
-            model.fit(make_problem())
+            model.fit(make_problem_of(name))
         with pytest.raises(PrenError, match="not fitted"):
             model.scores(np.zeros((2, 5), dtype=np.float32))
 
@@ -375,8 +377,8 @@ class TestRefusals:
 @pytest.mark.slow
 class TestChance:
     @SHAPES
-    def test_the_same_seed_gives_the_same_bits(self, name, quick, make_problem, shape):
-        problem = make_problem(shape=shape, setting="gzsl")
+    def test_the_same_seed_gives_the_same_bits(self, name, quick, make_problem_of, shape):
+        problem = make_problem_of(name, shape=shape, setting="gzsl")
         one, two = (quick(name).fit(problem) for _ in range(2))
         assert np.array_equal(one.scores(problem.pool), two.scores(problem.pool))
         (first, _), (second, _) = one._state(), two._state()
@@ -384,16 +386,16 @@ class TestChance:
         assert all(torch.equal(first[key], second[key]) for key in first)
 
     @pytest.mark.parametrize("name", SEEDED)
-    def test_another_seed_gives_another_model(self, name, quick, make_problem):
-        problem = make_problem()
+    def test_another_seed_gives_another_model(self, name, quick, make_problem_of):
+        problem = make_problem_of(name)
         one, two = (quick(name, seed=seed).fit(problem).scores(problem.pool) for seed in (0, 1))
         assert not np.array_equal(one, two)
 
     @SETTINGS
-    def test_scores_move_with_the_classes(self, name, quick, make_problem, setting):
+    def test_scores_move_with_the_classes(self, name, quick, make_problem_of, setting):
         """Up to rounding: nothing is drawn, nor any tie broken, by the order of the class table."""
         order = np.random.default_rng(7).permutation(8)
-        one, two = (make_problem(setting=setting, order=o) for o in (np.arange(8), order))
+        one, two = (make_problem_of(name, setting=setting, order=o) for o in (np.arange(8), order))
         first, second = (quick(name).fit(problem).scores(problem.pool) for problem in (one, two))
         assert np.allclose(second, first[:, order], rtol=1e-6, atol=1e-9)
 
@@ -402,8 +404,8 @@ class TestTrust:
     """What rehearsals tell is told of every method."""
 
     @SETTINGS
-    def test_rehearsed_saved_and_the_same_again(self, name, setting, quick, make_problem, tmp_path):
-        problem = make_problem(n_seen=6, n_unseen=3, setting=setting)
+    def test_rehearsed_saved_and_the_same_again(self, name, setting, quick, make_problem_of, tmp_path):
+        problem = make_problem_of(name, n_seen=6, n_unseen=3, setting=setting)
         method = quick(name).fit(problem)
         trust = assess(method, problem, 2, gamma=True)
         assert 0 <= trust.forecast.low <= trust.forecast.high <= 1

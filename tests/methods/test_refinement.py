@@ -46,8 +46,8 @@ def toy(monkeypatch):
 
 @pytest.mark.parametrize("name", METHODS)
 @SETTINGS
-def test_a_refinement_works_for_every_method(name, setting, toy, quick, make_problem):
-    problem = make_problem(setting=setting, n_seen=3, n_unseen=3)
+def test_a_refinement_works_for_every_method(name, setting, toy, quick, make_problem_of):
+    problem = make_problem_of(name, setting=setting, n_seen=3, n_unseen=3)
     selection = {"rounds": 0} if "selection" in METHODS[name].method.params else {}  # which would see refined scores
     plain = quick(name, **selection).fit(problem)
     model = quick(name, refinement="toy", gamma=0.5, **selection).fit(problem)
@@ -110,8 +110,8 @@ def test_none_costs_nothing(quick, make_problem, monkeypatch):
 @pytest.mark.parametrize("refinement", OURS)
 @pytest.mark.parametrize("name", METHODS)
 @SETTINGS
-def test_it_is_saved_and_scores_images_one_at_a_time(name, setting, refinement, quick, make_problem, tmp_path):
-    problem = make_problem(setting=setting)
+def test_it_is_saved_and_scores_images_one_at_a_time(name, setting, refinement, quick, make_problem_of, tmp_path):
+    problem = make_problem_of(name, setting=setting)
     model = quick(name, refinement=refinement, balance=0.5, gamma=0.1).fit(problem)
     scores = model.scores(problem.pool)
     assert not np.allclose(scores, quick(name, gamma=0.1).fit(problem).scores(problem.pool))
@@ -125,9 +125,9 @@ def test_it_is_saved_and_scores_images_one_at_a_time(name, setting, refinement, 
 @pytest.mark.parametrize("refinement", OURS)
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in NETWORKS])
 @SETTINGS
-def test_the_order_of_pool_and_classes_means_nothing(name, setting, refinement, quick, make_problem):
+def test_the_order_of_pool_and_classes_means_nothing(name, setting, refinement, quick, make_problem_of):
     images, classes = np.random.default_rng(1).permutation(40 if setting == "gzsl" else 20), np.arange(8)[::-1]
-    problem, turned = make_problem(setting=setting), make_problem(setting=setting, order=classes)
+    problem, turned = make_problem_of(name, setting=setting), make_problem_of(name, setting=setting, order=classes)
     moved = replace(problem, pool=problem.pool.select(images))
     one, two, three = (
         quick(name, refinement=refinement, balance=0.5).fit(given).scores(given.pool)

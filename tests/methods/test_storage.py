@@ -293,13 +293,13 @@ class TestTensors:
     """Whatever is not of the shape and type that the method writes is refused, for every method."""
 
     @pytest.fixture(params=METHODS)
-    def saved(self, request, tmp_path, make_problem, quick):
-        quick(request.param).fit(make_problem()).save(tmp_path)
+    def saved(self, request, tmp_path, make_problem_of, quick):
+        quick(request.param).fit(make_problem_of(request.param)).save(tmp_path)
         return tmp_path
 
     def test_any_missing_tensor(self, saved):
         tensors, header = read(saved)
-        assert len(tensors) > 1
+        assert tensors
         for missing in tensors:
             write(saved, {key: value for key, value in tensors.items() if key != missing}, header)
             with pytest.raises(PrenError, match="damaged"):

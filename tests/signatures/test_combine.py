@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pren.errors import PrenError
-from pren.signatures import Signatures, combine, scaled_anew, source_names
+from pren.signatures import Signatures, combine, reweighted, scaled_anew, source_names
 
 NAMES = tuple("abcdef")
 SEEN = np.array([True, False, True, True, False, True])
@@ -41,6 +41,15 @@ def test_as_a_loop_does_it(weights):
     both = combine([ATTRIBUTES, SENTENCES], SEEN, weights)
     np.testing.assert_allclose(both.values, loop([ATTRIBUTES, SENTENCES], SEEN, weights or [1, 1]), rtol=1e-12)
     assert both.names == NAMES
+
+
+def test_other_weights_later_are_those_from_the_start():
+    both = combine([ATTRIBUTES, SENTENCES], SEEN, [1, 0.5])
+    other = combine([ATTRIBUTES, SENTENCES], SEEN, [0.3, 4])
+    np.testing.assert_allclose(reweighted(both.values, both.record(), [0.3, 4]), other.values, rtol=1e-12)
+    for wrong in ([1], [1, 0], [1, np.nan]):
+        with pytest.raises(PrenError, match="do not fit 2 sources"):
+            reweighted(both.values, both.record(), wrong)
 
 
 def test_what_is_recorded():

@@ -198,7 +198,7 @@ def test_the_hubs_weights_are_taken_and_torchs_generator_is_left_alone(monkeypat
 
     network = model()
     monkeypatch.setattr(timm, "create_model", from_the_hub)
-    monkeypatch.setattr(weights_module, "_check_connection", lambda _: None)
+    monkeypatch.setattr(weights_module, "check_connection", lambda _: None)
     before = torch.get_rng_state()
     load_weights(network, TINY, None)
     assert torch.equal(before, torch.get_rng_state())
@@ -270,6 +270,6 @@ def test_the_offline_backbone_normalises_as_its_weights_want():
 
 def test_another_version_of_the_package_is_refused(monkeypatch):
     monkeypatch.setattr(weights_module, "find_spec", lambda _: find_spec("pren"))
-    monkeypatch.setattr(weights_module, "_read", lambda _: {"a": torch.zeros(1)})
+    monkeypatch.setattr(weights_module, "read_tensors", lambda _: {"a": torch.zeros(1)})
     with pytest.raises(PrenError, match="does not hold the weights of tf_efficientnet_lite0: install"):
         package_weights(LITE)

@@ -112,8 +112,10 @@ def _methods(patterns: str) -> list[str]:
 
     names: list[str] = []
     for pattern in filter(None, (part.strip() for part in patterns.split(","))):
-        found = [entry.name for entry in list_methods("*" if pattern == "all" else pattern)]
-        names += found or [METHODS[pattern].name]
+        if pattern == "all":  # what needs data of a kind of its own has to be named
+            names += [entry.name for entry in list_methods() if not entry.method.one_space]
+        else:
+            names += [entry.name for entry in list_methods(pattern)] or [METHODS[pattern].name]
     if not names:
         raise PrenError("--methods takes names, such as 'pren,eszsl', or all.")
     return list(dict.fromkeys(names))

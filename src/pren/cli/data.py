@@ -39,6 +39,7 @@ def check(
             colour = "red" if problem.severity == "error" else "yellow"
             stdout().print(f"[{colour}]{problem.severity}[/] {safe(problem)}", soft_wrap=True)
         words = f", {report.descriptions} descriptions" if report.descriptions else ""
+        words += f", vectors of {report.vectors} numbers" if report.vectors else ""
         missing = f" ({report.missing} numbers missing)" if report.missing else ""
         counts = f"{report.seen} seen and {report.unseen} unseen classes"
         say(f"{folder}: {counts}, {report.attributes} attributes{missing}{words}")

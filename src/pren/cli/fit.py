@@ -125,7 +125,7 @@ def _default_folder(config: RunConfig) -> Path:
     setting = config.setting if config.setting != "zsl" else None
     name = Path(config.data).resolve().stem  # also of "."
     parts = [name, config.split, setting, backbone, *chosen, config.method, str(config.params.get("seed", 0))]
-    return Path("runs") / "-".join(filter(None, parts))
+    return Path("runs") / "-".join(filter(None, parts)).replace("/", "-")  # as in clip:MODEL/TAG
 
 
 def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:

@@ -11,11 +11,11 @@ from pren.cli.output import print_json, stdout, table
 
 
 def list_names(
-    kind: Annotated[Literal["methods", "datasets", "backbones"], typer.Argument(help="What to list.")],
+    kind: Annotated[Literal["methods", "datasets", "backbones", "encoders"], typer.Argument(help="What to list.")],
     pattern: Annotated[str, typer.Argument(metavar="[GLOB]", help="Only names that match, such as 'pren*'.")] = "*",
     json: Json = False,
 ) -> None:
-    """List methods, data sets or backbones."""
+    """List methods, data sets, backbones or text encoders."""
     if kind == "methods":
         from pren.methods.registry import list_methods
 
@@ -24,6 +24,10 @@ def list_names(
         from pren.vision.backbones import find_backbone, list_backbones
 
         rows = [(name, find_backbone(name).summary) for name in list_backbones(pattern)]
+    elif kind == "encoders":
+        from pren.signatures import list_encoders
+
+        rows = list(list_encoders(pattern).items())
     else:
         from pren.data import DATASETS, list_datasets
 

@@ -87,7 +87,8 @@ def _show(summary: dict[str, Any]) -> None:
     folds = ", ".join(map(percent, summary["folds"]))
     figure = f"{TITLES[summary['figure']]} {percent(summary['mean_over_folds'])}"
     stdout().print(f"[bold]{figure}[/] on average over the validation folds ({folds})")
-    stdout().print(table(["parameter", "value"], summary["params"].items(), 2))
+    weights = {} if summary["signature_weights"] is None else {"signature_weights": summary["signature_weights"]}
+    stdout().print(table(["parameter", "value"], {**summary["params"], **weights}.items(), 2))
     if summary["failed"]:
         say(f"{summary['failed']} of {summary['trials']} trials failed; {summary['study']} says why.", stderr())
     say(f"Try next: pren fit --config {shlex.quote(summary['config'])}")
@@ -111,6 +112,7 @@ def _summary(tuned: Tuned, folder: Path) -> dict[str, Any]:
         "study": str(folder / STUDY_FILE),
         "method": tuned.config.method,
         "params": tuned.config.model_dump(mode="json")["params"],
+        "signature_weights": tuned.config.options.get("signature_weights"),
         "figure": tuned.figure,
         "mean_over_folds": tuned.value,
         "folds": tuned.folds,

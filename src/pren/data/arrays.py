@@ -99,14 +99,27 @@ def read_vector(path: Path) -> NDArray[np.float64]:
     Raises:
         PrenError: If the file cannot be read or holds something else.
     """
+    array = read_numbers(path)
+    if array.ndim not in (1, 2) or array.size != array.shape[-1]:
+        raise PrenError(f"{path} must hold one row of numbers, not shape {array.shape}.")
+    if not np.isfinite(array).all():
+        raise PrenError(f"{path} holds NaN or infinite values.")
+    return array.reshape(-1)
+
+
+def read_numbers(path: Path) -> NDArray[np.float64]:
+    """Read a ``.npy`` file of numbers, whatever its shape.
+
+    Raises:
+        PrenError: If the file cannot be read or holds something else.
+    """
     _check_ordinary(path)
     with _explained(path):
         array = np.lib.format.open_memmap(path, mode="r")  # which never unpickles
-    if array.dtype.kind not in "fiub" or array.ndim not in (1, 2) or array.size != array.shape[-1]:
-        raise PrenError(f"{path} must hold one row of numbers, not {array.dtype} of shape {array.shape}.")
-    values = array.reshape(-1).astype(np.float64)
-    if not np.isfinite(values).all():
-        raise PrenError(f"{path} holds NaN or infinite values.")
+    if array.dtype.kind not in "fiub":
+        raise PrenError(f"{path} must hold numbers, not {array.dtype}.")
+    with np.errstate(over="ignore"):  # what is too large for it becomes infinite
+        values: NDArray[np.float64] = array.astype(np.float64)
     return values
 
 

@@ -11,14 +11,23 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.data.class_tables import DESCRIPTIONS, NAMES, SOURCES, ClassRows, Content, read_class_rows
+from pren.data.class_tables import DESCRIPTIONS, NAMES, SOURCES, VECTORS, ClassRows, Content, read_class_rows
 from pren.data.findings import Findings
+from pren.data.vectors import read_vectors
 from pren.errors import PrenError, quoted
-from pren.signatures import DEFAULT_ENCODER, Recipe, Signatures, combine, encode, in_template, source_names
+from pren.signatures import (
+    DEFAULT_ENCODER,
+    Recipe,
+    Signatures,
+    combine,
+    encode,
+    in_templates,
+    source_names,
+    templates_of,
+)
+from pren.vision.clip import PREFIX
 
 log = logging.getLogger(__name__)
-
-TEMPLATE = "a photo of a {}."
 
 
 @dataclass(frozen=True)
@@ -29,17 +38,28 @@ class Wording:
         encoder: The text encoder of words; None for the usual one.
         signatures: Sources with commas between them; None for what is there.
         weights: What each of several sources counts; None for the same.
-        template: What a name is put into where nothing else is known.
+        template: What a name is put into where nothing else is known, once or several times, to be averaged; None for
+            what is usual with the encoder.
     """
 
     encoder: str | None = None
     signatures: str | None = None
     weights: Sequence[float] | None = None
-    template: str = TEMPLATE
+    template: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        if "{}" not in self.template:
-            raise PrenError(f"The template {self.template!r} has no place for the name of a class: write {{}} there.")
+        given = [self.template] if isinstance(self.template, str) else self.template
+        for template in given if given is not None else ():
+            if "{}" not in template:
+                raise PrenError(f"The template {template!r} has no place for the name of a class: write {{}} there.")
+        if given is not None and not given:
+            raise PrenError("There is no template: give one, such as 'a photo of a {}.', or leave it out.")
+
+    def templates(self) -> tuple[str, ...]:
+        """What names are put into."""
+        if self.template is None:
+            return templates_of(self.encoder or DEFAULT_ENCODER)
+        return (self.template,) if isinstance(self.template, str) else tuple(self.template)
 
     def sources(self, folder: Path) -> list[str]:
         """The sources that are meant: those named, or else the first that the folder has a file of.
@@ -50,15 +70,15 @@ class Wording:
         has = [name for name, file in SOURCES.items() if os.path.lexists(folder / file)]
         if self.signatures is None:
             if self.encoder is not None:  # then it is words that are meant
-                return ["names"] if has == ["names"] else ["descriptions"]
+                return ["names"] if set(has) - {"vectors"} == {"names"} else ["descriptions"]
             return has[:1] or ["attributes"]
         names = source_names(self.signatures)
         for name in names:
-            if name not in has and not (name == "names" and has):  # any table has names
+            if name not in has and not (name == "names" and set(has) - {"vectors"}):  # any table has names
                 missing = f": there is no {folder / SOURCES[name]}" if name in SOURCES else ""
                 said = ", ".join(f"{known} ({SOURCES[known]})" for known in has)
                 raise PrenError(f"{folder} has no signatures {name!r}{missing}. It has {said or 'none'}.")
-        if self.encoder is not None and names == ["attributes"]:
+        if self.encoder is not None and not set(names) & {"descriptions", "names"}:
             raise PrenError(
                 f"The text encoder {self.encoder!r} is for descriptions, not for {self.signatures!r}: leave one of "
                 "them out."
@@ -70,18 +90,21 @@ def read_sources(folder: Path, wording: Wording, findings: Findings) -> list[Cla
     """Read every source that is meant; what is wrong with them goes to `findings`. Empty if one cannot be read."""
     read: list[ClassRows] = []
     for name in wording.sources(folder):
-        file = SOURCES[name]
+        file = NAMES if name == "vectors" else SOURCES[name]  # which say what its rows are
         if name == "names" and not os.path.lexists(folder / file):
-            file = next(other for other in SOURCES.values() if os.path.lexists(folder / other))
+            file = next(other for other in SOURCES.values() if other != VECTORS and os.path.lexists(folder / other))
         if not os.path.lexists(folder / file):
-            _note_missing(file, findings)
+            _note_missing(name, findings)
             return []
         rows = next((rows for rows in read if rows.file == file), None) or read_class_rows(folder, file, findings)
         if rows is None:
             return []
         if name == "names":
-            texts: dict[str, Content] = {known: (in_template(wording.template, known),) for known in rows.rows}
-            rows = replace(rows, kind=name, attributes=(), rows=texts)
+            templates = wording.templates()
+            texts: dict[str, Content] = {known: in_templates(templates, known) for known in rows.known}
+            rows = replace(rows, kind=name, attributes=(), rows=texts, vectors=None)
+        elif name == "vectors":
+            rows = read_vectors(folder, rows, findings)
         read.append(rows)
     for rows in read[1:]:
         _compare(read[0], rows, findings)
@@ -100,12 +123,13 @@ def make_signatures(
         wording: As for `read_sources`.
     """
     made = [_signatures(rows, names, seen, wording) for rows in sources]
-    if [rows.kind for rows in sources] == ["names"]:
+    seen_images = (wording.encoder or "").startswith(PREFIX)  # CLIP has learned from names how things look
+    if [rows.kind for rows in sources] == ["names"] and not seen_images:
         log.warning(
-            "Classes are described by their names alone (%r). An encoder knows little of how a class looks from that: "
+            "Classes are described by their names alone (%s). An encoder knows little of how a class looks from that: "
             "expect far fewer right labels than with attributes or sentences (docs/results/words.md), and write "
             "%s if you can.",
-            wording.template,
+            ", ".join(map(repr, wording.templates())),
             DESCRIPTIONS,
         )
     return combine(made, seen, wording.weights), Recipe.of(made, seen, wording.weights)
@@ -113,12 +137,13 @@ def make_signatures(
 
 def _signatures(rows: ClassRows, names: Sequence[str], seen: NDArray[np.bool_], wording: Wording) -> Signatures:
     content = [rows.rows[name] for name in names]
-    if rows.attributes:
+    if rows.numeric:
         values = filled(np.array(content, dtype=np.float64), seen)
-        return Signatures(tuple(names), values, {"kind": rows.kind, "file": rows.file}, rows.attributes)
+        source = {"kind": rows.kind, "file": rows.files()[-1]}
+        return Signatures(tuple(names), values, source, rows.attributes or None)
     texts = [tuple(map(str, several)) for several in content]
-    source = {"file": rows.file, **({"template": wording.template} if rows.kind == "names" else {})}
-    return encode(wording.encoder or DEFAULT_ENCODER, names, texts, **source)
+    more = {"templates": list(wording.templates())} if rows.kind == "names" else {}
+    return encode(wording.encoder or DEFAULT_ENCODER, names, texts, file=rows.file, **more)
 
 
 def filled(values: NDArray[np.float64], seen: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -144,9 +169,12 @@ def _compare(first: ClassRows, other: ClassRows, findings: Findings) -> None:
                     findings.add(here.file, f"class {quoted(name)} has no row in {there.file}.{near}", line)
 
 
-def _note_missing(file: str, findings: Findings) -> None:
-    if file == DESCRIPTIONS:
+def _note_missing(source: str, findings: Findings) -> None:
+    file = SOURCES[source]
+    if source == "descriptions":
         findings.add(file, "it is missing: it holds class,description for the text encoder.")
+    elif source == "vectors":
+        findings.add(NAMES, f"it is missing: it lists the classes in the order of the rows of {VECTORS}.")
     else:
         others = f"(Or {DESCRIPTIONS}, or {NAMES} with nothing but names.)"
         findings.add(file, f"it is missing: it has a row for every class, seen and unseen. {others}")

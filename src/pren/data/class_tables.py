@@ -12,8 +12,9 @@ from pren.data.tables import Table, TableRow, normal, read_table
 from pren.errors import quoted
 from pren.problem import name_fault
 
-SIGNATURES, DESCRIPTIONS, NAMES = "signatures.csv", "descriptions.csv", "classes.csv"
-SOURCES = {"attributes": SIGNATURES, "descriptions": DESCRIPTIONS, "names": NAMES}  # as --signatures names them
+SIGNATURES, DESCRIPTIONS, VECTORS, NAMES = "signatures.csv", "descriptions.csv", "vectors.npy", "classes.csv"
+# As --signatures names them.
+SOURCES = {"attributes": SIGNATURES, "descriptions": DESCRIPTIONS, "vectors": VECTORS, "names": NAMES}
 LONGEST_TEXT = 10_000  # characters of a description: no encoder reads as many
 MOST_ATTRIBUTES = 20_000
 MISSING = ("", "?")  # what stands for a number that nobody knows
@@ -26,11 +27,25 @@ class ClassRows:
     """The content of one of the files."""
 
     file: str
-    kind: str  # "attributes", "descriptions" or "names"
+    kind: str  # "attributes", "descriptions", "vectors" or "names"
     complete: bool  # whether it could be read to its end, so that a class it does not name is not there
     attributes: tuple[str, ...] = ()  # the names of its columns of numbers; none for words
     rows: dict[str, Content] = field(default_factory=dict)  # what it says of each class whose rows are right
     known: dict[str, int] = field(default_factory=dict)  # the line of every class that it names, right or not
+    vectors: str | None = None  # the file that its numbers are in, if it has nothing but names
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it describes classes by numbers, not by words."""
+        return bool(self.attributes) or self.vectors is not None
+
+    def files(self) -> list[str]:
+        """All files that it was read from."""
+        return [self.file, *([self.vectors] if self.vectors else [])]
+
+    def width(self) -> int:
+        """How many numbers a class has."""
+        return len(next(iter(self.rows.values()), ())) if self.numeric else 0
 
     def missing(self) -> int:
         """How many numbers nobody knows."""

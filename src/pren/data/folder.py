@@ -5,6 +5,7 @@ unlabelled/...      the pool, in any tree
 signatures.csv      class,attribute,attribute,...   one row for every class, seen and unseen
 descriptions.csv    class,description               or words instead, one row or several for every class
 classes.csv         class                           or nothing but their names
+vectors.npy         (classes, numbers)              and vectors for them, in the order of classes.csv
 answers.csv         file,class                      optional; for the evaluation only
 labels.csv          file,class                      optional; labels that a person gives, to learn from
 
@@ -24,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pren.data.class_sources import TEMPLATE, Wording, make_signatures, read_sources
+from pren.data.class_sources import Wording, make_signatures, read_sources
 from pren.data.class_tables import ClassRows
 from pren.data.findings import Finding, Findings
 from pren.data.folder_labels import ANSWERS, LABELS, POOL, compare, note_seen, read_labels
@@ -84,7 +85,7 @@ def load_folder(
     encoder: str | None = None,
     signatures: str | None = None,
     signature_weights: list[float] | None = None,
-    template: str = TEMPLATE,
+    template: str | list[str] | None = None,
     hold_out: float | None = None,
 ) -> tuple[Problem, Answers]:
     """Read a problem from a folder of photographs; none of them is decoded yet.
@@ -93,10 +94,10 @@ def load_folder(
         path: The folder; see the top of this file.
         setting: "zsl" or "gzsl".
         encoder: The text encoder that makes signatures of words; None for the one that `pren[text]` brings.
-        signatures: "attributes", "descriptions" or "names", to say which of the files it is; or several with commas
-            between them: then each is centred and scaled by the seen classes.
+        signatures: "attributes", "descriptions", "vectors" or "names", to say which of the files it is; or several
+            with commas between them: then each is centred and scaled by the seen classes.
         signature_weights: For several sources: what each is multiplied with after that.
-        template: The sentence that names are put into where nothing else is known.
+        template: The sentence that names are put into where nothing else is known; several are averaged.
         hold_out: The share of each seen class's photographs in ``images`` that goes to the pool, in "gzsl", to be
             evaluated with; they are named ``../images/...`` there.
 
@@ -121,7 +122,7 @@ def load_folder(
     made, recipe = make_signatures(content.sources, names, seen, content.wording)
     train, pool = _divided(content, names, setting, hold_out)
     given = np.array([image.given for image in pool], dtype=np.int64)
-    files = [*(rows.file for rows in content.sources), *([LABELS] if content.labels else [])]
+    files = [*(file for rows in content.sources for file in rows.files()), *([LABELS] if content.labels else [])]
     source = {
         "name": "folder",
         "folder": str(path),

@@ -27,7 +27,8 @@ class FolderReport:
     folder: str
     seen: int  # classes that have labelled photographs
     unseen: int  # classes that have none
-    attributes: int  # how many numbers describe a class; 0 for words
+    attributes: int  # how many numbers with names describe a class; 0 for words
+    vectors: int  # how many numbers of vectors.npy do
     missing: int  # how many of these numbers nobody knows
     descriptions: int  # how many sentences describe the classes; 0 for numbers
     images: int  # labelled photographs
@@ -50,7 +51,7 @@ def report_folder(
     Args:
         path: The folder.
         setting: "zsl" or "gzsl", in which answers for seen classes count.
-        signatures: "attributes", "descriptions", "names" or several; what `pren fit` would take if left out.
+        signatures: "attributes", "descriptions", "vectors", "names" or several; what `pren fit` would take if left out.
         encoder: The text encoder that words are meant for; the one that `pren fit` would take if left out.
 
     Raises:
@@ -61,13 +62,11 @@ def report_folder(
     seen, sources = content.seen(), content.sources
     known = set() if content.classes is None else set(content.classes.known)
     for rows in sources:
-        if len(rows.attributes) > MANY_ATTRIBUTES:
-            pairs = f"{8 * len(rows.attributes) ** 2 / 1e9:.0f} GB of memory"
-            message = (
-                f"it has {len(rows.attributes)} attributes: methods that pair them (not the default one) need {pairs}."
-            )
-            content.findings.add(rows.file, message, severity="warning")
-        if rows.attributes:
+        if (width := rows.width()) > MANY_ATTRIBUTES:
+            pairs = f"{8 * width**2 / 1e9:.0f} GB of memory"
+            message = f"it has {width} attributes: methods that pair them (not the default one) need {pairs}."
+            content.findings.add(rows.files()[-1], message, severity="warning")
+        if rows.numeric:
             look_for_twins(rows, content.findings)
         else:
             look_at_words(rows, encoder, content.findings)
@@ -76,8 +75,9 @@ def report_folder(
         seen=len(seen),
         unseen=len(known - seen),
         attributes=sum(len(rows.attributes) for rows in sources),
+        vectors=sum(rows.width() for rows in sources if rows.vectors),
         missing=sum(rows.missing() for rows in sources),
-        descriptions=sum(len(texts) for rows in sources if not rows.attributes for texts in rows.rows.values()),
+        descriptions=sum(len(texts) for rows in sources if not rows.numeric for texts in rows.rows.values()),
         images=len(content.train),
         pool=len(content.pool),
         given=len(content.labels),

@@ -17,6 +17,7 @@ from pren.experiments.parameters import Parameters
 from pren.experiments.summary import Row, summarise
 from pren.experiments.tables import write_tables
 from pren.methods.registry import METHODS
+from pren.problem import Answers, Problem
 from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
 from pren.vision.extraction import OnProgress
@@ -100,20 +101,26 @@ def _groups(plan: ComparisonPlan, on_extract: OnProgress | None) -> list[_Group]
     groups = []
     for title, given in zip(_titles(plan.data), plan.data, strict=True):
         data = given.with_features(plan.methods)
-        problem, answers = open_problem(data, on_extract=on_extract, methods=plan.methods)
-        if answers is None or not answers.known.any():
-            raise PrenError(f"{data.data} has no answers, so methods cannot be compared on it (see answers.csv).")
-        check_answers(answers, problem.classes, problem.setting)
-        hashes = data_hashes(problem, answers)
+        hashes = data_hashes(*_opened(data, plan.methods, on_extract))
         for name in plan.methods:
             entry = METHODS[name]
-            config = data.model_copy(update={"method": name})
+            config = plan.parameters.with_weights(data.model_copy(update={"method": name}))
+            own = hashes if config.options == data.options else data_hashes(*_opened(config, plan.methods, on_extract))
             params = plan.parameters.of(config)
             config = config.model_copy(update={"params": {**params, **data.params}})
             seeds = list(range(plan.seeds)) if "seed" in entry.method.params else [None]
-            tasks = [make_task(config, hashes, seed) for seed in seeds]
+            tasks = [make_task(config, own, seed) for seed in seeds]
             groups.append(_Group(title, entry.title, bool(params), tasks))
     return groups
+
+
+def _opened(data: RunConfig, methods: Sequence[str], on_extract: OnProgress | None) -> tuple[Problem, Answers]:
+    """The data of a row; a `PrenError` if methods cannot be compared on them."""
+    problem, answers = open_problem(data, on_extract=on_extract, methods=methods)
+    if answers is None or not answers.known.any():
+        raise PrenError(f"{data.data} has no answers, so methods cannot be compared on it (see answers.csv).")
+    check_answers(answers, problem.classes, problem.setting)
+    return problem, answers
 
 
 def _titles(data: Sequence[RunConfig]) -> list[str]:

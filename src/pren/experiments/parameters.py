@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pren.errors import PrenError
+from pren.experiments.weights import OPTION
 from pren.methods.registry import create
 from pren.runs.config import RunConfig, parse_config, read_yaml
 
@@ -32,13 +33,31 @@ class Parameters:
 
     def of(self, config: RunConfig) -> dict[str, Any]:
         """The parameters for a method on some data; nothing where none are given. The seed is not among them."""
-        found = [tuned.params for tuned in self.tuned if _subject(tuned) == _subject(config)]
+        found = self._tuned_for(config)
+        given = self.everywhere.get(config.method, {}) if found is None else found.params
+        return {name: value for name, value in given.items() if name != "seed"}
+
+    def with_weights(self, config: RunConfig) -> RunConfig:
+        """The configuration with the weights of its sources of signatures that its parameters were chosen with.
+
+        Raises:
+            PrenError: If it has others.
+        """
+        found = self._tuned_for(config)
+        if found is None or (chosen := found.options.get(OPTION)) == (said := config.options.get(OPTION)):
+            return config
+        if said is not None:
+            told = "without weights" if chosen is None else f"with {OPTION}={chosen}"
+            raise PrenError(f"The parameters of {config.method} were chosen {told}: leave {OPTION} out.")
+        return config.model_copy(update={"options": {**config.options, OPTION: chosen}})
+
+    def _tuned_for(self, config: RunConfig) -> RunConfig | None:
+        found = [tuned for tuned in self.tuned if _subject(tuned) == _subject(config)]
         if len(found) > 1:
             raise PrenError(
                 f"{len(found)} configurations of {config.method} are for {config.data} ({config.setting}): keep one."
             )
-        given = found[0] if found else self.everywhere.get(config.method, {})
-        return {name: value for name, value in given.items() if name != "seed"}
+        return found[0] if found else None
 
 
 def read_parameters(path: Path) -> Parameters:

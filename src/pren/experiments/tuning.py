@@ -27,6 +27,7 @@ from pren.evaluation import MAIN_FIGURE, Curve, best_gamma, evaluate, trade_off
 from pren.experiments.cells import data_hashes
 from pren.experiments.folder import STUDY_FILE, held_folder
 from pren.experiments.sampling import Sampler
+from pren.experiments.weights import OPTION, weight_space, weighted, weights_of, without_weights
 from pren.files import read_bytes, write_bytes, write_json
 from pren.methods.registry import METHODS, create
 from pren.methods.space import Space
@@ -128,7 +129,7 @@ def tune(
         raise PrenError(f"{config.method} has no parameter left to choose: nothing to tune.")
     trials = trials if space else 1
     first = {name: value for name, value in (start or {}).items() if name in space}
-    sampler = Sampler(space, seed, {**base.params, **first})
+    sampler = Sampler(space, seed, {**base.params, **dict.fromkeys(weight_space(config), 1.0), **first})
     folds = open_folds(base, on_extract=on_extract)
     what = _identity(base, space, folds, seed, first)
     with held_folder(folder, command):
@@ -152,10 +153,11 @@ def tune(
 
 
 def search_space(config: RunConfig) -> Space:
-    """What there is to choose: what the method wants tuned in this setting, but for what is fixed."""
+    """What there is to choose: what the method wants tuned in this setting, but for what is fixed, and weights."""
     entry = METHODS[config.method]
     free = {name: known for name, known in entry.method.space.items() if known.only in (None, config.setting)}
-    return {name: known for name, known in free.items() if name not in {*entry.preset, *config.params}}
+    own = {name: known for name, known in free.items() if name not in {*entry.preset, *config.params}}
+    return {**own, **weight_space(config)}
 
 
 def attempt(
@@ -168,9 +170,11 @@ def attempt(
     since = time.perf_counter()
     figures: list[float] = []
     curves: list[Curve] = []
+    weights, own = weights_of(config, params), without_weights(config, params)
     try:
-        for problem, answers in folds:
-            method = create(config.method, **{**config.params, **params}).fit(problem)
+        for fold, answers in folds:
+            problem = weighted(fold, weights)
+            method = create(config.method, **{**config.params, **own}).fit(problem)
             scores = method.scores(problem.pool)
             figure = getattr(evaluate(scores, answers, problem.classes, problem.setting), MAIN_FIGURE[config.setting])
             curve = trade_off(scores, answers, problem.classes) if stacking else None
@@ -201,7 +205,10 @@ def _choose(base: RunConfig, study: Study, folds: Sequence[tuple[Problem, Answer
     figure, number = MAIN_FIGURE[base.setting], len(study.trials)
     record = {"figure": figure, "mean_over_folds": value, "folds": figures, "trials": number}
     record |= {"hashes": study.what["folds"], "version": __version__}
-    update = {"params": {**base.params, **params}, "choose_gamma": False, "record": {"tuned": record}}
+    update = {"params": {**base.params, **without_weights(base, params)}, "choose_gamma": False}
+    update |= {"record": {"tuned": record}}
+    if (weights := weights_of(base, params)) is not None:
+        update["options"] = {**base.options, OPTION: weights}
     chosen = base.with_absolute_paths().model_copy(update=update)
     failed = sum(trial.value is None for trial in study.trials)
     return Tuned(chosen.resolved(), figure, value, figures, number, failed)

@@ -56,6 +56,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
 
     name: ClassVar[str]
     rehearsals: ClassVar[int] = 10  # how often `pren fit` rehearses it on held-out classes when nobody says
+    one_space: ClassVar[bool] = False  # whether it needs features and signatures of one space, so of one length
     learns_given: ClassVar[bool] = False  # whether it learns from `Problem.given` itself; refinements always do
     params: ClassVar[Mapping[str, Param]]
     space: ClassVar[Space]  # what is worth tuning on validation classes

@@ -9,6 +9,7 @@ from typing import Any
 from pren.errors import PrenError
 from pren.methods.ale import ALE
 from pren.methods.base import Method
+from pren.methods.clip import CLIP
 from pren.methods.conse import ConSE
 from pren.methods.dcl import DCL
 from pren.methods.devise import DeViSE
@@ -84,6 +85,7 @@ for _entry in (
     ),
     MethodEntry("conse", "ConSE †", "signatures of the most probable seen classes, averaged (inductive)", ConSE),
     MethodEntry("ridge-s2v", "Ridge s→v", "signatures regressed to class means of features (inductive)", RidgeS2V),
+    MethodEntry("clip", "CLIP", "cosine of a CLIP model's two towers, nothing learned (inductive)", CLIP),
     MethodEntry("uda", "UDA †", "signatures as sparse codes, the dictionary adapted to the pool (transductive)", UDA),
     MethodEntry("dcl", "DCL †", "linear SVMs on trusted and diverse pseudo-labels (transductive)", DCL),
     MethodEntry("revise", "ReViSE †", "two autoencoders with a common code teach themselves (transductive)", ReViSE),

@@ -1,8 +1,18 @@
 """What tells classes apart: a vector for each, from attributes or from words."""
 
-from pren.signatures.combine import combine, scaled_anew, source_names
-from pren.signatures.encoders import ENCODERS, Encoder, KnownEncoder, encode, find_encoder, register_encoder
-from pren.signatures.recipe import RECIPE_FILE, Recipe, in_template, read_recipe
+from pren.signatures.combine import combine, reweighted, scaled_anew, source_names
+from pren.signatures.encoders import (
+    ENCODERS,
+    TEMPLATES,
+    Encoder,
+    KnownEncoder,
+    encode,
+    find_encoder,
+    list_encoders,
+    register_encoder,
+    templates_of,
+)
+from pren.signatures.recipe import RECIPE_FILE, Recipe, in_templates, read_recipe
 from pren.signatures.sentences import DEFAULT as DEFAULT_ENCODER
 from pren.signatures.table import Signatures
 
@@ -10,6 +20,7 @@ __all__ = [
     "DEFAULT_ENCODER",
     "ENCODERS",
     "RECIPE_FILE",
+    "TEMPLATES",
     "Encoder",
     "KnownEncoder",
     "Recipe",
@@ -17,9 +28,12 @@ __all__ = [
     "combine",
     "encode",
     "find_encoder",
-    "in_template",
+    "in_templates",
+    "list_encoders",
     "read_recipe",
     "register_encoder",
+    "reweighted",
     "scaled_anew",
     "source_names",
+    "templates_of",
 ]

@@ -75,6 +75,21 @@ def scaled_anew(values: Table, record: Mapping[str, Any], seen: NDArray[np.bool_
     return np.hstack([weight * _scaled(block, seen, str(source["kind"])) for weight, block, source in parts])
 
 
+def reweighted(values: Table, record: Mapping[str, Any], weights: Sequence[float]) -> Table:
+    """Signatures that `combine` has made, as if with other weights.
+
+    Args:
+        values: (L, m) rows of several sources.
+        record: What was noted of them (`Signatures.record`).
+        weights: What each source is to count.
+    """
+    sources = record["sources"]
+    _check_weights(weights, len(sources))
+    factors = [new / old for new, old in zip(weights, record["weights"], strict=True)]
+    scaled: Table = values * np.repeat(factors, [source["width"] for source in sources])
+    return scaled
+
+
 def _scaled(values: Table, seen: NDArray[np.bool_], title: str) -> Table:
     """(L, m) -> (L, m), the seen rows with mean 0 and root mean square length 1."""
     with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused below

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +18,11 @@ from pren.inputs import Array, to_numpy
 from pren.registry import Registry
 from pren.signatures.table import Signatures
 from pren.vision.cache import FeatureCache
+from pren.vision.clip import PREFIX, list_clip
 
 Encoder = Callable[[Sequence[str]], Array]  # N texts -> (N, m) numbers, NumPy or torch
 ENCODERS: Registry[Encoder] = Registry("text encoder")
+TEMPLATES = ("a photo of a {}.",)  # what a name is put into where nothing else is known
 
 
 def register_encoder(name: str) -> Callable[[Encoder], Encoder]:
@@ -28,6 +32,8 @@ def register_encoder(name: str) -> Callable[[Encoder], Encoder]:
 
 class KnownEncoder(ABC):
     """An encoder that says what it is: what it makes is kept, and need not be made again."""
+
+    templates: ClassVar[tuple[str, ...]] = TEMPLATES  # what names are put into for it; several are averaged
 
     @abstractmethod
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -47,16 +53,41 @@ class KnownEncoder(ABC):
 
 
 def find_encoder(name: str) -> Encoder:
-    """An encoder by its registered name; one with a slash in it is a sentence-transformers model, by name or path.
+    """An encoder by its registered name, or a model by its own.
+
+    ``clip:MODEL/TAG`` and ``clip:MODEL@FILE`` are open_clip's; any other name with a slash is one of
+    sentence-transformers, on the hub or a path.
 
     Raises:
         PrenError: If there is no such encoder.
     """
+    if name.startswith(PREFIX):
+        from pren.signatures.clip import ClipEncoder
+
+        return ClipEncoder(name)
     if "/" in name and name not in ENCODERS:
         from pren.signatures.sentences import SentenceEncoder
 
         return SentenceEncoder(name)
     return ENCODERS[name]
+
+
+def templates_of(encoder: str) -> tuple[str, ...]:
+    """The sentences that names are put into for an encoder, to be averaged."""
+    if encoder.startswith(PREFIX):
+        from pren.signatures.clip import ClipEncoder
+
+        return ClipEncoder.templates
+    if encoder in ENCODERS and isinstance(known := ENCODERS[encoder], KnownEncoder):
+        return known.templates
+    return TEMPLATES
+
+
+def list_encoders(pattern: str = "*") -> dict[str, str]:
+    """What there is, by name, with a line about it; any model of sentence-transformers can be named beside these."""
+    known = {name: (inspect.getdoc(ENCODERS[name]) or "").partition("\n")[0] for name in ENCODERS}
+    known |= dict.fromkeys(list_clip(), "a text tower of open_clip's, for the backbone of the same name; from the hub")
+    return {name: known[name] for name in sorted(known) if fnmatchcase(name, pattern)}
 
 
 def encode(encoder: str, names: Sequence[str], texts: Sequence[Sequence[str]], **source: Any) -> Signatures:

@@ -35,7 +35,7 @@ class SourceRecipe(BaseModel):
         attributes: (m,) the names of the columns; None if they have none.
         encoder: The text encoder of words; None for numbers.
         facts: What the encoder said of itself.
-        template: What a name was put into, where classes are described by their names alone.
+        templates: What a name was put into, where classes are described by their names alone.
         texts: The descriptions of every class.
         probe: (m,) the encoder's vector of the first class: another encoder gives another one.
     """
@@ -49,7 +49,7 @@ class SourceRecipe(BaseModel):
     attributes: list[str] | None = None
     encoder: str | None = None
     facts: dict[str, Any] = {}
-    template: str | None = None
+    templates: list[str] = []
     texts: dict[str, list[str]] = {}
     probe: list[float] = []
 
@@ -68,7 +68,7 @@ class SourceRecipe(BaseModel):
             attributes=None if made.attributes is None else list(made.attributes),
             encoder=made.source.get("encoder"),
             facts=made.source.get("facts", {}),
-            template=made.source.get("template"),
+            templates=made.source.get("templates", []),
             texts={name: list(texts) for name, texts in zip(made.names, made.texts or (), strict=words)},
             probe=made.values[0].tolist() if words else [],
         )
@@ -147,8 +147,8 @@ class Recipe(BaseModel):
         left = {"--signature": values is not None, "--set": bool(numbers), "--description": bool(texts)}
         rows = []
         for source in self.sources:
-            if source.encoder is not None and source.template is not None and not texts:
-                row = source.of_texts([in_template(source.template, name)])
+            if source.encoder is not None and source.templates and not texts:
+                row = source.of_texts(in_templates(source.templates, name))
             elif source.encoder is not None:
                 if not texts:
                     raise PrenError("Classes are described in words here: add --description.")
@@ -187,8 +187,8 @@ def read_recipe(folder: Path) -> Recipe | None:
         raise PrenError(f"{path} is damaged or was not written by pren: {reason}") from error
 
 
-def in_template(template: str, name: str) -> str:
-    """The sentence for a class of which nothing but its name is known: "001.Red_fox" is a Red fox."""
+def in_templates(templates: Sequence[str], name: str) -> tuple[str, ...]:
+    """The sentences for a class of which nothing but its name is known: "001.Red_fox" is a Red fox."""
     words = name.replace("_", " ").split()
     plain = " ".join(words).lstrip("0123456789").lstrip(".-) ") or name
-    return template.replace("{}", plain)
+    return tuple(template.replace("{}", plain) for template in templates)

@@ -11,6 +11,7 @@ from torch import nn
 
 from pren.errors import PrenError
 from pren.seeds import stream
+from pren.vision.clip import PREFIX, ClipBackbone, list_clip
 from pren.vision.precision import Precision
 from pren.vision.registered import BACKBONES, RegisteredBackbone
 from pren.vision.small_cnn import SMALL_CNN
@@ -19,12 +20,12 @@ from pren.vision.torchvision_operators import import_timm
 from pren.vision.weights import PACKAGES, package_of
 
 DEFAULT = "resnet34"  # the paper's
-Backbone = RegisteredBackbone | TimmModel
+Backbone = RegisteredBackbone | TimmModel | ClipBackbone
 
 
 def list_backbones(pattern: str = "*") -> list[str]:
     """Return the names that match a pattern such as ``"resnet*"``, sorted: all but timm's without trained weights."""
-    names = {*BACKBONES, *PACKAGES, *import_timm().list_models(pretrained=True)}
+    names = {*BACKBONES, *PACKAGES, *list_clip(), *import_timm().list_models(pretrained=True)}
     # timm's names go on after a dot to say which of their weights: "resnet34" means all of those.
     return sorted(name for name in names if fnmatchcase(name, pattern) or fnmatchcase(name.split(".")[0], pattern))
 
@@ -37,6 +38,8 @@ def find_backbone(name: str) -> Backbone:
     """
     if name in BACKBONES:
         return BACKBONES[name]
+    if name.startswith(PREFIX):
+        return ClipBackbone(name)
     timm = import_timm()
     base = name.partition(".")[0]  # what follows says which of its trained weights
     # Names such as "hf-hub:..." would make timm read a model from elsewhere.

