@@ -85,12 +85,16 @@ def reproduce(
     if json:
         print_json([sheet.model_dump(mode="json") for sheet in sheets])
         return
+    said: set[str] = set()
     for sheet in sheets:
         shown = sheet.without(MISSING)  # a terminal is narrow
         say("")
         say(shown.title, style="bold")
-        stdout().print(table(shown.header, shown.rows))
+        texts = len(shown.header) if sheet.name == "claims" else 1
+        stdout().print(table(shown.header, shown.rows, numbers_from=texts))
         for note in shown.notes:
-            say(f"- {note}")
+            if note not in said:
+                say(f"- {note}")
+        said.update(shown.notes)
     say("")
     say(f"All of it is in {out}: NAME.md, .tex and .csv; for figures .png and .svg; report.html")
