@@ -192,17 +192,17 @@ class Predictor:
             yield self._scored(self._as_trained(values), errors)
 
     def _through_cache(self, files: ImageFiles) -> Iterator[_Part]:
-        store = FeatureCache(self._cache, self._frozen.facts, self._frozen.width)
+        store = FeatureCache(self._cache, self._frozen.facts, self._frozen.shape)
         workers = 0 if len(files) <= BATCH else WORKERS  # a process takes longer to start than a few photographs
         found = extract(files, self._frozen, store, self._fabric, workers)
         reasons = dict(found.problems)
-        for places in _pieces(len(files), (self._frozen.width,)):
+        for places in _pieces(len(files), self._frozen.shape):
             rows = found.rows[places]
             yield self._scored(store.inputs(rows[rows >= 0]), [reasons.get(int(place), "") for place in places])
 
     def _as_trained(self, inputs: Tensor) -> Inputs:
         """Some inputs, or their features if they are images and the model was trained on features."""
-        if self.model.extractor_ is None or inputs.ndim != 4:
+        if self.model.extractor_ is None or inputs.ndim != 4 or inputs.shape[1:] == self.model.sample_shape_:
             return ArrayInputs(inputs.numpy())
         wanted = self._preprocessing.sample_shape
         if inputs.shape[1:] != wanted:

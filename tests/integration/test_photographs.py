@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from pren.vision import extraction
 from pren.vision.torchvision_operators import import_timm
@@ -302,3 +302,55 @@ def test_settings_of_a_file_and_options_about_the_backbone(good, mydata, backbon
     text = Path("run/config.yaml").read_text()
     assert f"backbone: {TINY}" in text
     assert "tiny.safetensors" in text
+
+
+class TestTrainFrom:
+    """A backbone that is trained from a stage on; what goes into it is kept."""
+
+    def test_stages_are_listed(self, good):
+        out = good("list", "backbones", TINY, "--stages").out
+        assert [line.split()[:2] for line in out.splitlines()[1:]] == [[f"layer{5 - n}", str(n)] for n in (4, 3, 2, 1)]
+        found = json.loads(good("list", "backbones", TINY, "--stages", "--json").out)
+        assert found[-1] == {"name": "layer4", "shape": [192, 10, 10], "bytes": 2 * 192 * 100}
+
+    def test_fit_resume_and_predict(self, good, mydata, backbone):
+        fit = ("fit", "mydata", *QUICK, *backbone, "--train-from", "1")
+        good(*fit, "--out", "whole")
+        model = load_file("whole/model.safetensors")
+        assert any(name.startswith("model.network.backbone.model.layer4.") for name in model)
+        assert not any(".layer3." in name for name in model)
+        before = load_file("tiny.safetensors")
+        name = "layer4.0.conv1.weight"
+        assert not torch.equal(model[f"model.network.backbone.model.{name}"], before[name]), "it has learned"
+        predicted = json.loads(good("predict", "whole", "mydata/unlabelled", "--json").out)["predictions"]
+        fitted = [row["class"] for row in rows("whole/predictions.csv")]
+        assert [row["classes"][0]["class"] for row in predicted] == fitted
+        good(*fit, "--out", "again")
+        again = load_file("again/model.safetensors")
+        assert all(torch.equal(value, again[key]) for key, value in model.items())
+
+    def test_it_computes_what_the_whole_network_does(self, good, mydata, backbone):
+        """Without training, labels are those of the network in one piece."""
+        untrained = ("--set=rounds=0", "--set=initial_batches=0")
+        for out, more in (("parts", ("--train-from", "layer4")), ("whole", ())):
+            good("fit", "mydata", *QUICK, *untrained, *backbone, *more, "--out", out)
+        parts, whole = (rows(f"{out}/predictions.csv") for out in ("parts", "whole"))
+        assert [row["class"] for row in parts] == [row["class"] for row in whole]
+
+    @pytest.mark.parametrize(
+        ("more", "said"),
+        [
+            (("--train-from", "layer7"), "There is no stage 'layer7'"),
+            (("--train-from", "9"), "take 1 to 4"),
+            (("--train-from", "1", "--frozen"), "leave one out"),
+            (("--train-from", "1", "--method", "eszsl"), "ESZSL does not train a backbone"),
+        ],
+    )
+    def test_what_cannot_be(self, pren, mydata, backbone, more, said):
+        result = pren("fit", "mydata", *SETTINGS[:0], "--method", "pren", *backbone, *more, "--out", "run")
+        assert result.code == 2
+        assert said in result.err
+        assert not Path("run").exists()
+
+    def test_methods_have_no_stages(self, pren):
+        assert "pren list backbones --stages NAME" in pren("list", "methods", "pren", "--stages").err

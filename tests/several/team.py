@@ -229,7 +229,7 @@ def photographs(fabric):
     frozen = FrozenBackbone.load(Extractor(backbone="test_resnet", weights="random"))
     calls = []
     frozen.network.register_forward_hook(lambda module, given, features: calls.append(len(features)))
-    cache = FeatureCache(folder / "cache", frozen.facts, frozen.width)
+    cache = FeatureCache(folder / "cache", frozen.facts, frozen.shape)
     done = extract(files, frozen, cache, fabric, workers=0)
     assert gather(fabric, np.array([sum(calls)])).sum() == count
     assert done.fresh == count

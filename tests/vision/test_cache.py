@@ -28,7 +28,7 @@ def features(*numbers):
 
 @pytest.fixture
 def cache(tmp_path):
-    return FeatureCache(tmp_path, {"backbone": "x"}, WIDTH)
+    return FeatureCache(tmp_path, {"backbone": "x"}, (WIDTH,))
 
 
 def add(cache, *numbers):
@@ -54,12 +54,12 @@ def test_what_is_appended_is_there(cache, tmp_path):
     add(cache, 4)
     cache.append([], np.empty((0, WIDTH), dtype=np.float32))
     check(cache, 1, 2, 3, 4)
-    check(FeatureCache(tmp_path, {"backbone": "x"}, WIDTH), 3, 1, 4, 2)
+    check(FeatureCache(tmp_path, {"backbone": "x"}, (WIDTH,)), 3, 1, 4, 2)
     assert (cache.folder / ROWS_FILE).stat().st_size == 4 * RECORD
 
 
 def test_more_than_a_block(tmp_path):
-    cache = FeatureCache(tmp_path, {}, 1)
+    cache = FeatureCache(tmp_path, {}, (1,))
     count = BLOCK + 3
     cache.append([key(number) for number in range(count)], np.arange(count, dtype=np.float32)[:, None] / 8)
     rows = cache.rows()
@@ -69,18 +69,18 @@ def test_more_than_a_block(tmp_path):
 
 @given(keys=st.lists(st.binary(min_size=32, max_size=32), min_size=1, max_size=5, unique=True))
 def test_any_keys(tmp_path_factory, keys):
-    cache = FeatureCache(tmp_path_factory.mktemp("cache"), {}, 1)
+    cache = FeatureCache(tmp_path_factory.mktemp("cache"), {}, (1,))
     cache.append([*keys, bytes(32)], np.ones((len(keys) + 1, 1), dtype=np.float32))
     assert cache.rows().keys() == {*keys, bytes(32)}  # zeros at the end of a key count
 
 
 def test_other_facts_are_another_folder(tmp_path):
-    cache, other = (FeatureCache(tmp_path, {"weights": text}, WIDTH) for text in "ab")
+    cache, other = (FeatureCache(tmp_path, {"weights": text}, (WIDTH,)) for text in "ab")
     add(cache, 1)
     check(other)
     assert json.loads((other.folder / FACTS_FILE).read_text()) == {"weights": "b"}
-    same = FeatureCache(tmp_path, dict(reversed({"a": 1, "b": 2}.items())), WIDTH)
-    assert same.folder == FeatureCache(tmp_path, {"a": 1, "b": 2}, WIDTH).folder
+    same = FeatureCache(tmp_path, dict(reversed({"a": 1, "b": 2}.items())), (WIDTH,))
+    assert same.folder == FeatureCache(tmp_path, {"a": 1, "b": 2}, (WIDTH,)).folder
 
 
 @pytest.mark.parametrize("value", [65600.0, -1e9, np.inf, np.nan])
@@ -118,7 +118,7 @@ def test_half_a_record_at_the_end_is_dropped_and_overwritten(cache, cut):
 
 @given(place=st.integers(0, 3 * RECORD - 1), bit=st.integers(0, 7))
 def test_a_flipped_bit_makes_one_record_unknown(tmp_path_factory, place, bit):
-    cache = FeatureCache(tmp_path_factory.mktemp("cache"), {}, WIDTH)
+    cache = FeatureCache(tmp_path_factory.mktemp("cache"), {}, (WIDTH,))
     add(cache, 1, 2, 3)
     path = cache.folder / ROWS_FILE
     content = bytearray(path.read_bytes())
@@ -203,7 +203,7 @@ def test_a_file_where_the_folder_should_be(tmp_path):
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "deeper"):
         with pytest.raises(PrenError, match=r"Features cannot be kept in .*file"):
-            FeatureCache(folder, {}, WIDTH)
+            FeatureCache(folder, {}, (WIDTH,))
 
 
 def test_where_caches_are(tmp_path, monkeypatch):

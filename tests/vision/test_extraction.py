@@ -22,7 +22,7 @@ TINY = "test_resnet"
 
 @pytest.fixture
 def cache(tmp_path, tiny):
-    return FeatureCache(tmp_path / "cache", tiny.facts, tiny.width)
+    return FeatureCache(tmp_path / "cache", tiny.facts, tiny.shape)
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_workers_change_nothing(tmp_path, draw_files, tiny, fabric):
     (tmp_path / "images" / "003.png").write_bytes(b"")
     found = []
     for workers in (0, 2):
-        cache = FeatureCache(tmp_path / f"cache {workers}", tiny.facts, tiny.width)
+        cache = FeatureCache(tmp_path / f"cache {workers}", tiny.facts, tiny.shape)
         progress = []
         before = torch.get_rng_state()
         done = extract(files, tiny, cache, fabric, workers, on_progress=lambda *seen, to=progress: to.append(seen))
@@ -154,7 +154,7 @@ from pren.vision.cache import FeatureCache
 from pren.vision.images import ImageFolder
 extraction.BATCH_ON_CPU = 4
 frozen = extraction.FrozenBackbone.load(extraction.Extractor(backbone="test_resnet", weights=sys.argv[1]))
-cache = FeatureCache(sys.argv[3], frozen.facts, frozen.width)
+cache = FeatureCache(sys.argv[3], frozen.facts, frozen.shape)
 def stop(done, fresh, total):
     if done == 8:
         with (cache.folder / "features.rows").open("ab") as file:

@@ -42,7 +42,7 @@ def test_features_of_cub_are_those_of_the_benchmark(tmp_path, fabric):
     assert expected is not None
     names = ["/".join(files[place].split("/")[-2:]) for place in chosen]
     frozen = FrozenBackbone.load(Extractor(backbone=LITE))
-    cache = FeatureCache(tmp_path, frozen.facts, frozen.width)
+    cache = FeatureCache(tmp_path, frozen.facts, frozen.shape)
     done = extract(ImageFiles(ROOT / PICTURES, names), frozen, cache, fabric, workers=0)
     assert done.problems == []
     ours = cache.inputs(done.rows)[np.arange(50)].numpy()

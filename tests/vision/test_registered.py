@@ -99,7 +99,7 @@ def test_trained_weights_are_its_own():
 
 def test_only_a_trained_one_can_be_frozen():
     frozen = FrozenBackbone.load(Extractor(backbone="trained-toy"))
-    assert (frozen.width, frozen.preprocessing) == (5, WANTED)
+    assert (frozen.shape, frozen.preprocessing) == ((5,), WANTED)
     levels = torch.full((2, 3, 10, 12), 255, dtype=torch.uint8)
     bias = frozen.network.mix.bias.numpy()
     assert np.allclose(frozen(levels, torch.device("cpu")), 3 + bias)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -51,7 +52,7 @@ def extract(
         parts = _files(data, root, data_options)
         said = BackboneChoice(backbone, weights, geometry).said()
         frozen = FrozenBackbone.load(Extractor.model_validate(said))
-        cache = FeatureCache(out, frozen.facts, frozen.width)
+        cache = FeatureCache(out, frozen.facts, frozen.shape)
     started, number = time.perf_counter(), WORKERS if workers is None else workers
     with extraction(not fabric.is_global_zero) as on_progress:
         done = [extract_files(files, frozen, cache, fabric, number, strict, on_progress) for files in parts]
@@ -60,7 +61,7 @@ def extract(
             "images": sum(map(len, parts)),
             "extracted": sum(part.fresh for part in done),
             "seconds": round(time.perf_counter() - started, 3),
-            "width": frozen.width,
+            "width": math.prod(frozen.shape),
             "folder": str(cache.folder),
             "problems": [reason for part in done for _, reason in part.problems],
             "facts": frozen.facts,

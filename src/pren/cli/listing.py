@@ -8,14 +8,21 @@ import typer
 
 from pren.cli.options import Json
 from pren.cli.output import print_json, stdout, table
+from pren.errors import PrenError
 
 
 def list_names(
     kind: Annotated[Literal["methods", "datasets", "backbones", "encoders"], typer.Argument(help="What to list.")],
     pattern: Annotated[str, typer.Argument(metavar="[GLOB]", help="Only names that match, such as 'pren*'.")] = "*",
+    stages: Annotated[
+        bool, typer.Option("--stages", help="Of one backbone: where --train-from can cut it, and what is kept.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """List methods, data sets, backbones or text encoders."""
+    if stages:
+        _list_stages(kind, pattern, json)
+        return
     if kind == "methods":
         from pren.methods.registry import list_methods
 
@@ -36,3 +43,23 @@ def list_names(
         print_json([{"name": name, "summary": summary} for name, summary in rows])
     else:
         stdout().print(table(["name", "what it is"], rows, 2))
+
+
+def _list_stages(kind: str, name: str, json: bool) -> None:
+    """Where a backbone can be cut."""
+    from pren.vision.tails import stages_of
+
+    if kind != "backbones":
+        raise PrenError(f"Backbones have stages, {kind} have none: pren list backbones --stages NAME.")
+    found = stages_of(name)
+    if json:
+        print_json([{"name": s.name, "shape": list(s.shape), "bytes": s.bytes_per_image} for s in found])
+        return
+    if not found:
+        raise PrenError(f"The stages of {name} cannot be told apart: train all of it, or keep it frozen.")
+    count = len(found)
+    rows = [
+        (s.name, str(count - place), " x ".join(map(str, s.shape)), f"{s.bytes_per_image / 1024:.0f} KB")
+        for place, s in enumerate(found)
+    ]
+    stdout().print(table(["stage", "from the end", "what goes into it", "kept per image"], rows))

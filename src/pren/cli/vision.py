@@ -35,6 +35,14 @@ CacheFolder = Annotated[
 Frozen = Annotated[
     bool, typer.Option("--frozen", help="Train on the features of a backbone that stays as it is, once extracted.")
 ]
+TrainFrom = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STAGE",
+        help="Train the backbone from this stage on, by name or counted from the end; what comes before is computed "
+        "once and kept. See 'pren list backbones --stages NAME'.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,7 @@ class BackboneChoice:
     geometry: GeometryName = None
     frozen: Frozen = False
     cache: CacheFolder = None
+    train_from: TrainFrom = None
 
     def said(self) -> dict[str, str]:
         """What was said, by the names of `Extractor` and of PrEN's parameters."""
@@ -65,12 +74,18 @@ class BackboneChoice:
 
         update: dict[str, Any] = {} if self.cache is None else {"cache": str(self.cache)}
         said, names = self.said(), methods or [config.method]
-        if said or self.frozen:
+        if self.train_from is not None and self.frozen:
+            raise PrenError("--frozen trains no part of the backbone, --train-from one: leave one out.")
+        if said or self.frozen or self.train_from is not None:
             if self.backbone is not None:
                 find_backbone(self.backbone)  # before any data are read
             if wants_images(config.data, config.options):
                 update["options"] = {**config.options, "images": True}
-            if self.frozen or config.extractor is not None:
+            if self.train_from is not None:
+                check_trains_backbone(names)
+                update["extractor"] = Extractor.model_validate({**said, "until": self.train_from})
+                update["params"] = {**config.params, **{k: v for k, v in said.items() if k == "weights"}}
+            elif self.frozen or config.extractor is not None:
                 keep = config.extractor is not None and self.backbone is None
                 asked = config.extractor.model_dump() if keep and config.extractor is not None else {}
                 update["extractor"] = Extractor.model_validate(asked | said)

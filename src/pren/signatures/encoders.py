@@ -123,7 +123,7 @@ def _vectors(encoder: Encoder, name: str, texts: Sequence[str]) -> NDArray[np.fl
 
 def _kept(encoder: KnownEncoder, texts: Sequence[str]) -> NDArray[np.float64]:
     """The same through the cache, by the content of each text; in half precision, as the cache has it."""
-    store = FeatureCache(None, {"text encoder": encoder.facts()}, encoder.width())
+    store = FeatureCache(None, {"text encoder": encoder.facts()}, (encoder.width(),))
     keys = {text: hashlib.sha256(text.encode()).digest() for text in texts}
     known = store.rows()
     if fresh := [text for text, key in keys.items() if key not in known]:

@@ -15,12 +15,13 @@ from pren.vision.clip import PREFIX, ClipBackbone, list_clip
 from pren.vision.precision import Precision
 from pren.vision.registered import BACKBONES, RegisteredBackbone
 from pren.vision.small_cnn import SMALL_CNN
+from pren.vision.tails import AT, TimmTail
 from pren.vision.timm_backbone import TimmModel
 from pren.vision.torchvision_operators import import_timm
 from pren.vision.weights import PACKAGES, package_of
 
 DEFAULT = "resnet34"  # the paper's
-Backbone = RegisteredBackbone | TimmModel | ClipBackbone
+Backbone = RegisteredBackbone | TimmModel | ClipBackbone | TimmTail
 
 
 def list_backbones(pattern: str = "*") -> list[str]:
@@ -41,10 +42,10 @@ def find_backbone(name: str) -> Backbone:
     if name.startswith(PREFIX):
         return ClipBackbone(name)
     timm = import_timm()
-    base = name.partition(".")[0]  # what follows says which of its trained weights
+    base = name.partition(AT)[0].partition(".")[0]  # what follows says which of its trained weights
     # Names such as "hf-hub:..." would make timm read a model from elsewhere.
     if base.isidentifier() and timm.is_model(base):
-        return TimmModel(name)
+        return TimmTail(name) if AT in name else TimmModel(name)
     here = get_close_matches(name, [*BACKBONES, *filter(package_of, PACKAGES)])
     near = [*here, *get_close_matches(name, set(timm.list_models()) - {*here})][:3]
     hint = f"Did you mean {' or '.join(near)}? " if near else ""

@@ -10,7 +10,9 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import os
+import shutil
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,9 +28,12 @@ from pren.errors import PrenError
 from pren.files import check_file, write_json
 from pren.inputs import Inputs
 
+log = logging.getLogger(__name__)
+
 FACTS_FILE = "extractor.json"
 ROWS_FILE = "features.rows"
 BLOCK = 1024  # records that are checked at once
+WORTH_SAYING = 100 << 20
 LARGEST = float(np.finfo(np.float16).max)
 
 
@@ -43,13 +48,13 @@ class FeatureCache:
     Args:
         folder: Where caches are, made if need be; see `cache_folder`.
         facts: What makes the features what they are (backbone, weights, preprocessing), JSON-ready.
-        width: The length of a feature vector.
+        shape: Of the features of one image: (D,), or (C, H, W) of what goes into a stage.
     """
 
-    def __init__(self, folder: str | Path | None, facts: dict[str, Any], width: int) -> None:
+    def __init__(self, folder: str | Path | None, facts: dict[str, Any], shape: tuple[int, ...]) -> None:
         name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
         self.folder = cache_folder(folder) / name
-        self._record = np.dtype([("key", "V32"), ("crc", "<u4"), ("features", "<f2", (width,))])
+        self._record = np.dtype([("key", "V32"), ("crc", "<u4"), ("features", "<f2", shape)])
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not (self.folder / FACTS_FILE).exists():
@@ -76,8 +81,20 @@ class FeatureCache:
                     found.setdefault(key, start + place)
         return found
 
+    def check_room(self, images: int) -> None:
+        """Say how much so many images take if it is a lot; a `PrenError` if the disk has no room for that."""
+        missing = max(0, images - len(self._records())) * self._record.itemsize
+        free = shutil.disk_usage(self.folder).free
+        if missing > free:
+            raise PrenError(
+                f"{self.folder} has room for {free / 1e9:.1f} GB, but what is kept of {images} images takes up to "
+                f"{missing / 1e9:.1f} GB: choose another folder (--cache DIR), or a later stage (--train-from)."
+            )
+        if missing > WORTH_SAYING:
+            log.info("What is kept of %d images takes up to %.1f GB in %s.", images, missing / 1e9, self.folder)
+
     def append(self, keys: list[bytes], features: NDArray[np.float32]) -> None:
-        """Add features (n, D) by the hashes of the images' content; they outlive this process when this returns."""
+        """Add features (n, *shape) by the hashes of the images' content; they outlive this process then."""
         if not (np.abs(features) <= LARGEST).all():
             raise PrenError(f"The backbone makes features beyond {LARGEST:.0f}, or no numbers at all: choose another.")
         records = np.empty(len(keys), dtype=self._record)
@@ -133,7 +150,7 @@ class CachedFeatures(Inputs):
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
-        """(D,)."""
+        """(D,) or (C, H, W)."""
         return tuple(self._records["features"].shape[1:])
 
     def __len__(self) -> int:

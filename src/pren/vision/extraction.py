@@ -25,6 +25,7 @@ from pren.vision.cache import FeatureCache
 from pren.vision.decoding import TURNS, without_warnings
 from pren.vision.images import ImageFiles, Reading, stacked
 from pren.vision.preprocessing import Geometry, Preprocessing
+from pren.vision.tails import front_of
 from pren.vision.weights import absolute_weights, installed_backbone, weights_digest
 
 BATCH = 64
@@ -46,6 +47,7 @@ class Extractor(BaseModel):
     backbone: str
     weights: str | None = None
     geometry: Geometry = "whole"
+    until: str | None = None  # the stage that it stops before, see `pren.vision.stages`; None for all of it
 
     @model_validator(mode="before")
     @classmethod
@@ -66,13 +68,13 @@ class Extractor(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class FrozenBackbone:
-    """A network (n, C, H, W) from 0 to 1 -> (n, width) that is ready to extract features.
+    """A network (n, C, H, W) from 0 to 1 -> (n, *shape) that is ready to extract features.
 
     Facts are what makes its features what they are: the key of a cache, and recorded with every model.
     """
 
     network: nn.Module
-    width: int
+    shape: tuple[int, ...]
     preprocessing: Preprocessing
     facts: dict[str, Any]
 
@@ -93,13 +95,18 @@ class FrozenBackbone:
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs lack it
         facts = {"version": VERSION, "backbone": name, "weights": weights_digest(network)}
         facts["preprocessing"] = preprocessing.model_dump(mode="json")
-        return cls(network.eval().requires_grad_(False), width, preprocessing, facts)
+        shape: tuple[int, ...] = (width,)
+        network.eval().requires_grad_(False)
+        if extractor.until is not None:
+            network, stage = front_of(network, extractor.until, preprocessing.sample_shape)
+            facts["until"], shape = stage.name, stage.shape
+        return cls(network, shape, preprocessing, facts)
 
     @torch.inference_mode()
     def __call__(self, levels: Tensor, device: torch.device) -> NDArray[np.float32]:
-        """Features (n, D) of (n, C, H, W) levels from 0 to 255, a batch at a time."""
+        """Features (n, *shape) of (n, C, H, W) levels from 0 to 255, a batch at a time."""
         self.network.to(device)
-        features = np.empty((len(levels), self.width), dtype=np.float32)
+        features = np.empty((len(levels), *self.shape), dtype=np.float32)
         for start in range(0, len(levels), size := batch_size(device)):
             batch = levels[start : start + size].to(device).to(memory_format=torch.channels_last)
             features[start : start + size] = self.network(batch.float().div(255)).cpu().numpy()
@@ -146,6 +153,7 @@ def extract(
     Raises:
         PrenError: If the cache cannot be written, or, if `strict`, for the first bad file.
     """
+    cache.check_room(len(files))
     images = files.prepared(frozen.preprocessing)
     run = partial(_extract, images, frozen, cache, fabric.device, workers, strict, on_progress)
     everything, fresh = np.arange(len(files)), 0

@@ -17,6 +17,7 @@ from pren.problem import Answers, Problem
 from pren.vision.cache import FeatureCache
 from pren.vision.extraction import BATCH, WORKERS, Extractor, FrozenBackbone, OnProgress, extract
 from pren.vision.images import ImageFiles, image_files
+from pren.vision.tails import tail_name
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +64,9 @@ def freeze(
 ) -> tuple[Problem, Answers | None]:
     """Turn a problem of photographs into one of features, from a frozen backbone and through its cache.
 
+    An extractor that stops before a stage makes what goes into it, and the rest of the network is the problem's
+    backbone, for a method that trains one.
+
     Args:
         problem: With image files as inputs.
         answers: Its answers, without those of files that cannot be read in what is returned.
@@ -80,13 +84,15 @@ def freeze(
     extractor = Extractor(backbone=extractor) if isinstance(extractor, str) else extractor
     with agreed(fabric):  # another machine may lack the weights, or have no room
         frozen = FrozenBackbone.load(extractor)
-        store = FeatureCache(cache, frozen.facts, frozen.width)
+        store = FeatureCache(cache, frozen.facts, frozen.shape)
     found = [extract(files, frozen, store, fabric, workers, on_progress=on_progress) for files in parts]
     train, pool = (store.inputs(part.rows[part.rows >= 0]) for part in found)
     problem, answers = _without(problem, answers, *(part.problems for part in found))
     answers = None if answers is None else replace(answers, pictures=problem.pool)
     record = ExtractorRecord(asked=extractor.with_absolute_paths(), facts=frozen.facts).model_dump(mode="json")
-    return replace(problem, train=train, pool=pool, backbone=None, extractor=record), answers
+    stage = frozen.facts.get("until")
+    tail = None if stage is None else tail_name(extractor.backbone, stage)
+    return replace(problem, train=train, pool=pool, backbone=tail, extractor=record), answers
 
 
 def recorded_backbone(record: dict[str, Any], weights: str | None = None) -> FrozenBackbone:

@@ -90,11 +90,18 @@ class TimmBackbone(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Turn (N, C, H, W) from 0 to 1 into (N, num_features)."""
+        return self.through(self.normalised(images))
+
+    def normalised(self, images: Tensor) -> Tensor:
+        """Images as the model takes them."""
+        return ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
+
+    def through(self, x: Tensor) -> Tensor:
+        """What the model makes of that."""
         half = self.precision == "bfloat16"
-        if half and images.device.type == "cpu":
+        if half and x.device.type == "cpu":
             check_bfloat16()
-        x = ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
-        with torch.autocast(images.device.type, torch.bfloat16, enabled=half):
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=half):
             features = self.model(x)
         return cast(Tensor, features.float())
 
