@@ -98,6 +98,14 @@ class EndToEnd(NetworkMethod):
         features: Matrix = apply(fabric, self._backbone().to(fabric.device), inputs).astype(np.float64)
         return features
 
+    def _parts(self) -> tuple[nn.Module, nn.Module]:
+        if self.preparation_ is not None:
+            return super()._parts()
+        scorer = self._scorer_module()
+        network = cast(nn.Module, scorer.network)
+        backbone, network.backbone = cast(nn.Module, network.backbone), nn.Identity()
+        return backbone, scorer
+
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors, facts = super()._state()
         known = None if self.preprocessing_ is None else self.preprocessing_.model_dump(mode="json")
