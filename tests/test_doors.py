@@ -18,6 +18,7 @@ ALLOWED: dict[str, set[str]] = {
     "version": set(),
     "text": set(),
     "modules": set(),
+    "extras": {"errors"},
     "registry": {"errors"},
     "files": {"errors"},
     "plain_yaml": {"errors"},

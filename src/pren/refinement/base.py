@@ -132,14 +132,14 @@ class RefinementModule(nn.Module):
     """
 
     columns: Tensor
-    others: Tensor
+    others: Tensor | None  # torch cannot save a tensor of nothing
     order: Tensor
 
     def __init__(self, candidates: Classes) -> None:
         super().__init__()
         columns, others = np.flatnonzero(candidates), np.flatnonzero(~candidates)
         self.register_buffer("columns", torch.from_numpy(columns))
-        self.register_buffer("others", torch.from_numpy(others))
+        self.register_buffer("others", torch.from_numpy(others) if len(others) else None)
         self.register_buffer("order", torch.from_numpy(np.argsort(np.concatenate([columns, others]))))
 
     def refined(self, scores: Tensor, features: Tensor) -> Tensor:
@@ -149,7 +149,7 @@ class RefinementModule(nn.Module):
     def forward(self, scores: Tensor, features: Tensor) -> Tensor:
         """Scores (n, L) and features (n, d) -> (n, L); see `Refinement._widened`."""
         refined = self.refined(scores[:, self.columns], features)
-        if not len(self.others):
+        if self.others is None:
             return refined
         others = scores[:, self.others]
         behind = refined.amin(dim=1, keepdim=True) - 1.0
