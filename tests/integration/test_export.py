@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from pren.predictor import Predictor
+from pren.runs.manifest import MANIFEST
 from pren.vision.weights import PACKAGES
 
 pytestmark = pytest.mark.slow
@@ -108,11 +109,14 @@ class TestBadInput:
         assert "not a run folder" in bad("export", "empty", "--out=model.onnx")
         assert "not a run folder" in bad("export", "nowhere", "--out=model.onnx")
 
-    def test_a_run_without_a_model(self, bad, run):
-        for path in (*Path(run).glob("model.*"), *Path(run).glob("metrics.json"), *Path(run).rglob("*.safetensors")):
-            path.unlink(missing_ok=True)
-        assert "model" in bad("export", run, "--out=model.onnx")
+    def test_a_run_that_is_not_finished(self, bad, run):
+        Path(run, MANIFEST).unlink()
+        assert "pren fit --resume --out run" in bad("export", run, "--out=model.onnx")
         assert not Path("model.onnx").exists()
+
+    def test_a_run_whose_model_is_gone(self, bad, run):
+        Path(run, "model.safetensors").unlink()
+        assert "model.safetensors" in bad("export", run, "--out=model.onnx")
 
     def test_a_damaged_model(self, bad, run):
         path = Path(run, "model.safetensors")

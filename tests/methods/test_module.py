@@ -90,6 +90,14 @@ def test_the_module_is_a_copy(quick, make_problem, whole):
     assert np.allclose(module(torch.from_numpy(whole(problem.pool))).numpy(), expected)
 
 
+def test_a_backbone_in_bfloat16_leaves_in_float32(quick, make_problem):
+    problem = make_problem(shape=(3, 32, 32))
+    model = quick("pren", backbone="test_resnet", weights="random").fit(problem)
+    model.network_.backbone.precision = "bfloat16"
+    assert model.module().features.precision == "float32"
+    assert model.network_.backbone.precision == "bfloat16"
+
+
 def test_clip_with_a_refinement_of_prepared_features_says_why_not(quick, make_problem_of):
     model = quick("clip", features="standard", refinement="soft-kmeans").fit(make_problem_of("clip"))
     with pytest.raises(PrenError, match="features=raw"):

@@ -11,6 +11,7 @@ from pren.cli.options import Json, check_new
 from pren.cli.output import print_json, say, show_log
 from pren.cli.trust import Precision
 from pren.cli.vision import WeightsFile
+from pren.errors import PrenError
 
 
 def export(
@@ -31,7 +32,11 @@ def export(
     check_new(out)
     from pren.export import export as write
     from pren.predictor import Predictor
+    from pren.runs.folder import RunFolder
 
+    folder = RunFolder(run)
+    if folder.holds_run() and not folder.finished():
+        raise PrenError(f"The run in {run} is not finished: 'pren fit --resume --out {run}' goes on with it.")
     facts = write(Predictor.load(run), out, format, weights=weights, from_features=features, precision=precision)
     if json:
         print_json({"out": str(out), "format": format, **facts})

@@ -55,10 +55,14 @@ def export(
     program = program_of(
         predictor.model, predictor.trust, weights=weights, from_features=from_features, precision=precision
     )
-    with _explained(predictor.model.name):
-        content = FORMATS[format](program, _traced(program))
-    write_bytes(Path(file), content)
+    write_bytes(Path(file), as_bytes(program, format))
     return program.facts
+
+
+def as_bytes(program: Program, format: str) -> bytes:
+    """The content of a file; a `PrenError` if torch cannot make it."""
+    with _explained(program.facts["method"]):
+        return FORMATS[format](program, _traced(program))
 
 
 def _traced(program: Program) -> ExportedProgram:

@@ -40,7 +40,7 @@ class Program:
     facts: dict[str, Any]
 
 
-class _Whole(nn.Module):
+class Whole(nn.Module):
     """Levels from 0 to 255, the frozen backbone's features, scores, confidence: each where there is one."""
 
     def __init__(self, levels: bool, backbone: nn.Module | None, scores: nn.Module, trust: nn.Module | None) -> None:
@@ -87,7 +87,7 @@ def program_of(
         backbone, preprocessing = frozen.network, frozen.preprocessing
     known = None if trust is None else TrustModule(trust, method.classes_, method.setting_)
     shape = method.sample_shape_ if preprocessing is None else preprocessing.sample_shape
-    whole = _Whole(preprocessing is not None, backbone, scores, known).eval().requires_grad_(False)
+    whole = Whole(preprocessing is not None, backbone, scores, known).eval().requires_grad_(False)
     kind = torch.float32 if preprocessing is None else torch.uint8
     return Program(
         module=whole,
