@@ -92,6 +92,12 @@ class TestPhotographs:
         assert re.search(r"takes float32 \(N, \d+\), any N", said)
 
 
+def test_how_sure_a_label_has_to_be_is_told(good, data):
+    good("fit", data(), "--method=eszsl", "--out=run")
+    said = good("export", "run", "--format=torch", "--precision=0.1", "--out=model.pt2").out
+    assert re.search(r"confidence of [\d.]+ or more, 10% should be right", said)
+
+
 class TestBadInput:
     @pytest.fixture
     def run(self, good, data):

@@ -45,6 +45,5 @@ def export(
     size = out.stat().st_size / 1e6
     say(f"{out} ({size:.1f} MB) takes {taken['type']} (N, {', '.join(map(str, taken['shape']))}), any N.")
     if "threshold" in facts:
-        say(
-            f"Labels with a confidence of {facts['threshold']:.3g} or more: {facts['precision']:.0%} of them are right."
-        )
+        least, share = facts["threshold"], facts["precision"]
+        say(f"Of labels with a confidence of {least:.3g} or more, {share:.0%} should be right.")
