@@ -14,6 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 from campaigns.crash.campaign import Outcome, campaign, make_references, summary
 from campaigns.crash.comparison import differences
+from campaigns.crash.forks import INSIDE
 from campaigns.crash.jobs import JOBS, same_results
 from campaigns.crash.moments import FEWEST, MOST, draw_moments
 from campaigns.crash.phases import (
@@ -30,7 +31,7 @@ from campaigns.crash.phases import (
 )
 from campaigns.crash.processes import Case
 from campaigns.crash.reference import hash_models
-from campaigns.crash.strikes import INSIDE, Struck, Yard, strike_run, strikes_summary
+from campaigns.crash.strikes import Struck, Yard, strike_run, strikes_summary
 from pren.files import WRITING
 
 SMALL = {"heads": 4, "dim": 4, "hidden": [16], "initial_batches": 1, "batches": 1, "batch_size": 16}
