@@ -143,7 +143,7 @@ def _surroundings(arguments: tuple[str, ...]) -> Iterator[None]:
         mock.patch.object(sys, "argv", ["pren", *arguments]),
         mock.patch.object(os, "fsync", return_value=None),
         mock.patch.object(PrEN, "_begin", checked),
-        mock.patch.dict(os.environ, {"COLUMNS": "250", "NO_COLOR": "1", "TERM": "dumb"}),
+        mock.patch.dict(os.environ, {"COLUMNS": "250", "NO_COLOR": "1", "TERM": "dumb", "PREN_CACHE": "cache"}),
     ):
         yield
 
