@@ -19,7 +19,7 @@ from unittest import mock
 from pren.cli import __main__ as command_line
 from pren.methods.pren import PrEN
 
-SECONDS = 20.0  # a case that takes longer counts as one that hangs
+SECONDS = 60.0  # a case that takes longer counts as one that hangs
 MOST_WORK = 3_000  # heads x batches x (images in a batch), roughly; a valid run beyond would only cost time
 SUCCESS, REFUSED, TOO_LARGE = "success", "PrenError", "too large to run"
 Snapshot = dict[str, tuple[str, bytes]]

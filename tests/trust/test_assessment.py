@@ -95,6 +95,12 @@ class TestAssess:
 
 
 class TestLabels:
+    def test_what_looks_like_none_of_the_classes_has_no_right_label(self, fitted, problem, trust):
+        scores, looks = fitted.scores(problem.pool), np.where(np.arange(15) % 2, STRANGE, STRANGE - 1e-6)
+        sure = trust.sure(scores, problem.classes, "zsl", FAMILIAR)
+        assert (sure > 0).all()
+        assert np.array_equal(trust.sure(scores, problem.classes, "zsl", looks), np.where(looks < STRANGE, 0.0, sure))
+
     def test_best_candidates_with_confidence(self, fitted, problem, trust):
         scores = fitted.scores(problem.pool)
         labels = label_pool(scores, problem, trust)
