@@ -15,7 +15,7 @@ from functools import wraps
 from typing import Any
 
 NAMES = ("fsync", "replace", "rename", "mkdir", "unlink", "remove", "rmdir", "ftruncate", "write")
-write = os.write
+write, rename = os.write, os.rename
 
 
 def place(target: Any, dir_fd: int | None = None) -> str:
@@ -41,9 +41,11 @@ def number() -> int:
 
 def strike(what: str) -> None:
     """Die as from a kill that comes from outside."""
-    file = os.open(f"{os.environ['PREN_STRIKE_COUNT']}.struck", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    note = f"{os.environ['PREN_STRIKE_COUNT']}.struck"
+    file = os.open(f"{note}.part", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     write(file, what.encode(errors="replace"))
     os.close(file)
+    rename(f"{note}.part", note)  # whoever sees it may kill us at once
     os.kill(os.getpid(), signal.SIGKILL)
 
 
