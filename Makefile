@@ -47,7 +47,7 @@ lint: $(VENV)/.installed-dev  ## ruff (rules and format), mypy and bandit
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src
 
 audit: $(VENV)/.installed-dev  ## compare the tested versions with known vulnerabilities (needs a connection)
-	$(BIN)/pip-audit --no-deps --disable-pip --requirement constraints.txt $(ARGS)
+	$(BIN)/python .ci/audit.py $(ARGS)
 
 bench: $(VENV)/.installed-dev  ## run the benchmarks: ratios of timings in one run
 	$(BIN)/python -m benchmarks $(ARGS)

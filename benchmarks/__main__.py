@@ -10,7 +10,18 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import extraction, machine, memory, pools, prediction, processes, report, scaling, training_step
+from benchmarks import (
+    exported,
+    extraction,
+    machine,
+    memory,
+    pools,
+    prediction,
+    processes,
+    report,
+    scaling,
+    training_step,
+)
 from benchmarks.tables import Table
 from benchmarks.timing import CLOCKS, OtherLoad, Settings
 
@@ -23,6 +34,7 @@ BENCHMARKS = {
     "processes": processes.run,
     "extraction": extraction.run,
     "report": report.run,
+    "exported": exported.run,
 }
 RESULTS = Path(__file__).parent / "results"
 BEGIN, END = "<!-- begin: written by python -m benchmarks -->", "<!-- end -->"

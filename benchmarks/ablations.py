@@ -32,12 +32,12 @@ from benchmarks.tables import Table
 from pren.core.projection import LabelEmbeddings, original, project, resolve_dim, similarity_matrix
 from pren.core.pseudo import Classes, PseudoLabels, Scores, top_per_class
 from pren.core.voting import Network, ScoreRule, mean_probabilities, vote_shares
-from pren.data import load
+from pren.data import find_dataset, load
 from pren.evaluation import MAIN_FIGURE, evaluate
 from pren.methods.pren import PrEN
-from pren.problem import Answers, Problem
+from pren.problem import Answers, Problem, Setting
 from pren.seeds import stream
-from pren.selection import register_selection
+from pren.selection import SELECTIONS
 
 STORE = Path(__file__).parent.parent / "docs" / "results" / "ablations"
 
@@ -59,7 +59,7 @@ class LargestAbsolute(PrEN):
 
 
 class SubsetShare(PrEN):
-    """Z_k is another share of the unseen classes than half: every head gets the next ones of a shuffled round."""
+    """Z_k is another share of the unseen classes than half: a head gets those that the fewest have, by chance."""
 
     share = 0.5
 
@@ -69,11 +69,9 @@ class SubsetShare(PrEN):
         unseen, rng = np.flatnonzero(~seen), stream(self.seed, "subsets")
         size = max(2, math.ceil(self.share * len(unseen)))
         subsets = np.zeros((self.heads, len(seen)), dtype=bool)
-        waiting: list[int] = []
         for Z in subsets:
-            while Z.sum() < size:
-                waiting = waiting or rng.permutation(unseen).tolist()
-                Z[waiting.pop()] = True
+            covered = subsets[:, unseen].sum(axis=0) + rng.random(len(unseen))
+            Z[unseen[np.argsort(covered)[:size]]] = True
         h = resolve_dim(self.dim, signatures.shape[1])
         if not self.projection:
             return original(signatures, subsets)
@@ -136,7 +134,6 @@ class NoVotes(PrEN):
         return ByProbability(network.backbone, network.ensemble, network.rule)
 
 
-@register_selection("accumulated")
 def accumulated(
     scores: Scores, candidates: Classes, per_class: int, last: PseudoLabels, progress: float = 1.0
 ) -> PseudoLabels:
@@ -222,7 +219,7 @@ def opened(data: str) -> tuple[Problem, Answers]:
     found = re.fullmatch(r"(numbers|PS|fold([123]))(-gzsl)?", data)
     if found is None:
         raise SystemExit(f"There is no {data!r}: take numbers, fold1, fold2, fold3 or PS, and -gzsl behind it.")
-    setting = "gzsl" if found[3] else "zsl"
+    setting: Setting = "gzsl" if found[3] else "zsl"
     if found[1] == "numbers":
         problem, answers = load("numbers-features", setting=setting)
     else:
@@ -235,9 +232,12 @@ def opened(data: str) -> tuple[Problem, Answers]:
 def figure(name: str, data: str, heads: int, seed: int) -> float:
     """The main figure of one run: Top-1, or H in GZSL."""
     variant = VARIANTS[name]
+    if "accumulated" not in SELECTIONS:
+        SELECTIONS.register("accumulated")(accumulated)
     problem, answers = opened(data)
     problem = variant.change(problem)
-    method = variant.method(heads=heads, seed=seed, **variant.params).fit(problem)
+    advice = find_dataset("numbers-features").params if data.startswith("numbers") else {}
+    method = variant.method(**{**advice, **variant.params, "heads": heads, "seed": seed}).fit(problem)
     metrics = evaluate(method.scores(problem.pool), answers, problem.classes, problem.setting)
     return float(getattr(metrics, MAIN_FIGURE[problem.setting]))
 

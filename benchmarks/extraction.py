@@ -92,7 +92,7 @@ def _measure(folder: Path, count: int, turns: int, backbone: str) -> dict[str, f
     for _ in range(max(turns, 1)):
         with tempfile.TemporaryDirectory() as name:
             start = time.perf_counter()
-            extract(files, frozen, FeatureCache(name, frozen.facts, frozen.width), fabric)
+            extract(files, frozen, FeatureCache(name, frozen.facts, frozen.shape), fabric)
             rates.append(count / (time.perf_counter() - start))
         start = time.perf_counter()
         for _ in range(count // len(batch) if turns else 0):

@@ -53,6 +53,16 @@ def make_problem():
 
 
 @pytest.fixture(scope="session")
+def whole():
+    """All inputs as one array."""
+
+    def read(inputs):
+        return inputs[np.arange(len(inputs))].numpy()
+
+    return read
+
+
+@pytest.fixture(scope="session")
 def make_ensemble():
     """Build heads over given subsets (K, L), with Gaussian label embeddings unless some are given."""
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks import extraction, processes
+from benchmarks import extraction, processes, whole_run
 from benchmarks.__main__ import BENCHMARKS, main
 
 
@@ -36,3 +36,11 @@ def test_an_unknown_benchmark_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["nonsense"])
     assert "no benchmark named nonsense" in capsys.readouterr().err
+
+
+def test_the_parts_of_a_run_are_the_whole(capsys):
+    whole_run.main(["--data", "numbers-features", "--heads", "2", "--rounds", "1"])
+    rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()[4:] if line]
+    shares = {part: float(share) for part, share in rows}
+    assert sum(shares.values()) == pytest.approx(100, abs=0.5)
+    assert all(shares[part] > 0 for part in ("matrix products of the heads", "Adam", "everything else"))

@@ -17,6 +17,8 @@ ALLOWED: dict[str, set[str]] = {
     "seeds": set(),
     "version": set(),
     "text": set(),
+    "modules": set(),
+    "extras": {"errors"},
     "registry": {"errors"},
     "files": {"errors"},
     "plain_yaml": {"errors"},
@@ -26,8 +28,8 @@ ALLOWED: dict[str, set[str]] = {
     "selection": {"core", "registry"},
     "scoring": {"core", "problem"},
     "engine": {"errors", "seeds", "inputs", "problem", "core"},
-    "preparation": {"errors", "inputs", "problem", "registry"},
-    "refinement": {"problem", "registry"},
+    "preparation": {"errors", "inputs", "modules", "problem", "registry"},
+    "refinement": {"errors", "modules", "problem", "registry"},
     "vision": {"errors", "files", "seeds", "registry", "inputs", "problem", "engine"},
     "signatures": {"errors", "files", "registry", "inputs", "vision"},
     "data": {"children", "errors", "files", "seeds", "registry", "inputs", "problem", "vision", "signatures"},
@@ -39,6 +41,7 @@ ALLOWED["runs"] = set(ALLOWED)
 ALLOWED["experiments"] = set(ALLOWED)
 ALLOWED["report"] = set(ALLOWED)
 ALLOWED["predictor"] = set(ALLOWED) - {"experiments", "report"}
+ALLOWED["export"] = set(ALLOWED) - {"experiments", "report"}
 ALLOWED["cli"] = set(ALLOWED) | {ROOT}
 
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

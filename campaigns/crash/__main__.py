@@ -12,10 +12,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from campaigns.crash.campaign import Outcome, all_cases, campaign, crash_run, make_references, summary
+from campaigns.crash.moments import draw_moments
 from campaigns.crash.strikes import Struck, strikes, strikes_summary
+from campaigns.journal import Journal
 
 SECONDS = 600.0
 MANY = 1000
@@ -38,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--folder", type=Path, help="where to make the temporary folder; the system's choice if left out"
     )
     parser.add_argument("--keep", action="store_true", help="leave the folders of all runs")
+    parser.add_argument(
+        "--journal", type=Path, help="a file to keep outcomes in; a campaign that was interrupted goes on"
+    )
     parser.add_argument("--run", type=int, metavar="N", help="only run number N of the campaign")
     options = parser.parse_args(arguments)
 
@@ -58,30 +64,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _strike(options: argparse.Namespace, folder: Path, kills: int, seconds: float | None) -> bool:
     """Kill at moments of writing; returns whether anything was lost."""
-    outcomes: list[Struck] = []
-    for outcome in strikes(folder, kills=kills, seed=options.seed, seconds=seconds, keep=options.keep):
+    journal = Journal(options.journal)
+    outcomes = [Struck(**entry) for entry in journal.read("strike")]
+    left, first = kills - sum(len(outcome.strikes) for outcome in outcomes), len(outcomes)
+    for outcome in strikes(folder, kills=left, seed=options.seed, seconds=seconds, keep=options.keep, first=first):
         outcomes.append(outcome)
+        journal.add("strike", asdict(outcome))
         print(outcome.line(), flush=True)
-    print(strikes_summary(outcomes))
+    print(strikes_summary(outcomes), flush=True)
     return any(outcome.lost is not None for outcome in outcomes)
 
 
 def _kill(options: argparse.Namespace, folder: Path, kills: int, seconds: float | None) -> bool:
     """Kill at random moments; returns whether anything was lost, or there were too few kills."""
     begun = time.monotonic()
-    cases = all_cases(options.seed)
+    cases, journal = all_cases(options.seed), Journal(options.journal)
     outcomes: list[Outcome] = []
     if options.run is None:
+        for entry in journal.read("moments"):
+            number = entry["number"]
+            outcomes.append(Outcome(case=cases[number % len(cases)], draws=draw_moments(options.seed, number), **entry))
         references = make_references(cases, folder, options.jobs)
-        left = None if seconds is None else seconds - (time.monotonic() - begun)
         results = campaign(
-            references, folder, kills=kills, seed=options.seed, jobs=options.jobs, keep=options.keep, seconds=left
+            references,
+            folder,
+            kills=kills - sum(len(outcome.phases) for outcome in outcomes),
+            seed=options.seed,
+            jobs=options.jobs,
+            keep=options.keep,
+            seconds=None if seconds is None else seconds - (time.monotonic() - begun),
+            done=[outcome.number for outcome in outcomes],
         )
     else:
         (reference,) = make_references([cases[options.run % len(cases)]], folder, jobs=1)
         results = iter([crash_run(options.run, options.seed, reference, folder / f"run-{options.run:03d}")])
     for outcome in results:
         outcomes.append(outcome)
+        journal.add("moments", {"number": outcome.number, "phases": outcome.phases, "lost": outcome.lost})
         print(outcome.line(), flush=True)
         if outcome.lost is not None:
             print(f"  drawn: {'; '.join(map(str, outcome.draws))}")

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import shutil
 import signal
-import subprocess
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +22,15 @@ import pren
 from campaigns.crash.comparison import differences
 from campaigns.crash.moments import Draw, draw_moments, wait_for
 from campaigns.crash.phases import PHASES
-from campaigns.crash.processes import HANGS, Case, exit_code, process
-from campaigns.crash.reference import Reference, hash_models, measure
+from campaigns.crash.processes import HANGS, Case, process
+from campaigns.crash.reference import Reference, hash_models, measure, seconds_of_imports
 from pren.files import sha256
 from pren.methods.storage import MODEL_FILE
 
-# Rounds of a few tenths of a second with checkpoints of several megabytes: much to hit, little to wait for.
+# Short rounds with checkpoints of megabytes: much to hit, little to wait for.
 SHARED: dict[str, Any] = {"dim": 8, "rounds": 10, "hidden": [128, 128], "batch_size": 32, "first_rounds": 4}
-IMAGES: dict[str, Any] = {**SHARED, "heads": 8, "initial_batches": 4, "batches": 3}
-FEATURES: dict[str, Any] = {**SHARED, "heads": 12, "initial_batches": 20, "batches": 20}
+IMAGES: dict[str, Any] = {**SHARED, "heads": 4, "initial_batches": 2, "batches": 1}
+FEATURES: dict[str, Any] = {**SHARED, "heads": 8, "initial_batches": 5, "batches": 5}
 USER_CAN_MEND = 2  # the exit code of `pren` for what is not a defect
 
 
@@ -79,8 +79,9 @@ def make_references(cases: Sequence[Case], folder: Path, jobs: int) -> list[Refe
     for path in folders:
         path.mkdir()
     models = [hash_models(case, path / "here") for case, path in zip(cases, folders, strict=True)]
+    imports = seconds_of_imports(cases[0], folder)
     with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(measure, cases, folders, models))
+        return list(pool.map(partial(measure, imports=imports), cases, folders, models))
 
 
 def crash_run(number: int, seed: int, reference: Reference, folder: Path) -> Outcome:
@@ -110,8 +111,10 @@ def _suffer(outcome: Outcome, reference: Reference, folder: Path) -> None:
     rounds_shown = 0
     for index in range(len(outcome.draws) + 1):
         resume = (run / "config.yaml").is_file()
-        with process(case, run, folder / f"log-{index}.txt", resume=resume) as watched:
-            if index < len(outcome.draws):
+        kills = index < len(outcome.draws)
+        cold = kills and outcome.draws[index].kind == "start"
+        with process(case, run, folder / f"log-{index}.txt", resume=resume, cold=cold) as watched:
+            if kills:
                 wait_for(outcome.draws[index], watched, len(outcome.draws) - index, reference.lengths)
             else:
                 watched.wait()
@@ -155,10 +158,11 @@ def _check_model(run: Path, reference: Reference, rounds_shown: int) -> int:
 
 def _check_refusal(case: Case, run: Path, log: Path) -> None:
     """Where no run was begun, `--resume` has to say so."""
-    try:
-        code = exit_code(case.command(run, resume=True), log)
-    except subprocess.TimeoutExpired as error:
-        raise LostError("resuming what was never begun hung") from error
+    with process(case, run, log, resume=True) as watched:
+        watched.wait()
+        hung, code = watched.hangs(), watched.kill()
+    if hung:
+        raise LostError("resuming what was never begun hung")
     if code != USER_CAN_MEND:
         raise LostError(f"resuming what was never begun ended with exit code {code}, not {USER_CAN_MEND}")
 
@@ -172,6 +176,7 @@ def campaign(
     jobs: int,
     keep: bool = False,
     seconds: float | None = None,
+    done: Collection[int] = (),
 ) -> Iterator[Outcome]:
     """Do runs until there were enough kills, or time is up.
 
@@ -183,12 +188,14 @@ def campaign(
         jobs: How many runs at a time.
         keep: Whether to leave the folders of runs that are not lost.
         seconds: When to start no further run; None for never.
+        done: The numbers of runs that need not be done.
 
     Yields:
         Every run when it is done, in no fixed order.
     """
     end = math.inf if seconds is None else time.monotonic() + seconds
-    numbers = deque(range(kills))  # where a run is not even killed once, another would not help
+    # Where a run is not even killed once, another would not help.
+    numbers = deque(number for number in range(kills + len(done)) if number not in done)
     running: dict[Future[Outcome], int] = {}  # and how many kills to expect of it
     with ThreadPoolExecutor(jobs) as pool:
         while True:

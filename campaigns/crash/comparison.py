@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from itertools import zip_longest
 from pathlib import Path
@@ -13,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 
 # What no two runs share: seconds, checksums of files that hold seconds, and who holds the folder.
 NOT_COMPARABLE = {"timings.csv", "manifest.json", ".lock"}
+STARTED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 SHOWN = 3  # of the names or lines that differ in a file
 
 
@@ -54,7 +56,17 @@ def _compare(reference: Path, path: Path) -> list[str]:
 
 def _lines(reference: Path, path: Path) -> list[str]:
     """The first lines that differ."""
-    texts = (file.read_text(encoding="utf-8").split("\n") for file in (reference, path))
+    return _different(*(file.read_text(encoding="utf-8") for file in (reference, path)))
+
+
+def _report(reference: Path, path: Path) -> list[str]:
+    """The first lines that differ, but for where the run is, what is kept beside it, and when it was started."""
+    texts = (file.read_text(encoding="utf-8").replace(str(file.parent.parent), "PLACE") for file in (reference, path))
+    return _different(*(STARTED.sub("THEN", text).replace("<", "\n<") for text in texts))
+
+
+def _different(before: str, after: str) -> list[str]:
+    texts = (text.split("\n") for text in (before, after))
     pairs = [(i, *pair) for i, pair in enumerate(zip_longest(*texts), 1) if pair[0] != pair[1]]
     return [f"line {number} is {there!r} and not {here!r}" for number, here, there in pairs[:SHOWN]]
 
@@ -99,4 +111,5 @@ _SPECIAL: dict[str, Callable[[Path, Path], list[str]]] = {
     ".safetensors": _tensors,
     "state.json": _state,
     "config.yaml": _config,
+    "report.html": _report,
 }

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from safetensors.torch import save_file
 
 from campaigns.crash.comparison import differences
 from campaigns.fuzz.templates import draw_photographs, problem
+from pren.cli.options import parse_assignments
+from pren.runs.config import RunConfig
+from pren.runs.train import train
 from pren.vision.cache import ROWS_FILE
+from pren.vision.extraction import Extractor
+from pren.vision.torchvision_operators import import_timm
 
 SMALL = (
     "heads=4",
@@ -34,15 +42,23 @@ class Job:
 
     Attributes:
         name: For the table.
-        command: How it is started; {data}, {photographs}, {weights}, {out} and {cache} are filled in.
+        command: How it is started; {data}, {photographs}, {weights}, {out}, {cache} and `RUNS` are filled in.
         again: How it goes on once there is a run; None for the same command.
         compare: What differs between two folders that it has written.
+        given: Which of `RUNS` is in its folder before it starts; "" for none.
     """
 
     name: str
     command: tuple[str, ...]
     again: tuple[str, ...] | None
     compare: Callable[[Path, Path], Sequence[str]]
+    given: str = ""
+
+    def make_place(self, place: Path, places: dict[str, str]) -> None:
+        """Make the folder that it stands in."""
+        place.mkdir(parents=True)
+        if self.given:
+            shutil.copytree(places[self.given], place / "out")
 
     def arguments(self, places: dict[str, str]) -> list[str]:
         """The arguments of ``pren``."""
@@ -56,9 +72,9 @@ def same_run(reference: Path, folder: Path) -> list[str]:
     return [line for line in differences(reference, folder) if line != "config.yaml: cache differs"]
 
 
-def _fit(name: str, data: str, *arguments: str, again: tuple[str, ...] = ()) -> Job:
-    out = ("--no-report", "--out", "{out}")  # a report names its folder
-    return Job(name, ("fit", data, *arguments, *again, *out), ("fit", "--resume", *again, *out), same_run)
+def _fit(name: str, *arguments: str, again: tuple[str, ...] = ()) -> Job:
+    out = ("--out", "{out}")
+    return Job(name, ("fit", *arguments, *again, *out), ("fit", "--resume", *again, *out), same_run)
 
 
 def same_results(reference: Path, folder: Path) -> list[str]:
@@ -103,34 +119,42 @@ def same_features(reference: Path, folder: Path) -> list[str]:
 
 _PREN = ("--method", "pren", *(f"--set={setting}" for setting in SMALL))
 _FROZEN = ("--backbone", "test_resnet", "--weights", "{weights}")
-JOBS = (
+_QUICK = (
     _fit("fit", "{data}", *_PREN, "--setting", "gzsl"),
+    Job("tune", ("tune", "eszsl", "{data}", "--trials", "4", "--out", "{out}"), None, same_results),
     _fit("fit, rehearsed", "{data}", *_PREN, "--rehearsals", "2"),
+    Job("extract", ("extract", "{photographs}", *_FROZEN, "--out", "{out}"), None, same_features),
+    _fit("fit, continued", "--continue", "{rounds}"),
+    Job("report", ("report", "{out}"), None, same_run, given="shown"),
+    _fit("fit on photographs", "{photographs}", *_PREN, "--set=backbone=small-cnn"),
+    _fit("fit at once", "{data}", "--method", "eszsl", "--rehearsals", "3"),
+    _fit("fit, frozen", "{photographs}", *_PREN, "--frozen", *_FROZEN, "--cache", "{cache}"),
+)
+# These start processes, which import everything anew: they come once while the others come twice.
+_SLOW = (
     # With another number of processes the last bits may differ.
     _fit("fit, two processes", "{data}", *_PREN, "--rehearsals", "0", again=("--devices", "2")),
-    _fit("fit on photographs", "{photographs}", *_PREN, "--set=backbone=small-cnn"),
-    _fit("fit, frozen", "{photographs}", *_PREN, "--frozen", *_FROZEN, "--cache", "{cache}"),
-    _fit("fit at once", "{data}", "--method", "eszsl", "--rehearsals", "3"),
-    Job("extract", ("extract", "{photographs}", *_FROZEN, "--out", "{out}"), None, same_features),
-    Job("tune", ("tune", "eszsl", "{data}", "--trials", "4", "--out", "{out}"), None, same_results),
     Job("compare", ("compare", "{data}", "--methods", "eszsl,sae", "--out", "{out}"), None, same_results),
 )
+JOBS = (*_QUICK, *_SLOW)
+ORDER = (*_QUICK, _SLOW[0], *_QUICK, _SLOW[1])  # all kinds soon, however few kills there are
+RUNS = ("rounds", "shown")
 
 
 def prepare(folder: Path) -> dict[str, str]:
     """Make the data that all jobs share; returns where they are, by what stands for them in commands."""
-    import torch
-    from safetensors.torch import save_file
-
-    from pren.vision.torchvision_operators import import_timm
-
     np.savez(folder / "data.npz", **problem(6))  # type: ignore[arg-type]  # NumPy's stub takes no mapping
     draw_photographs(folder / "photographs")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
         save_file(import_timm().create_model("test_resnet").state_dict(), folder / "weights.safetensors")
-    return {
-        "data": str(folder / "data.npz"),
-        "photographs": str(folder / "photographs"),
-        "weights": str(folder / "weights.safetensors"),
-    }
+    places = {name: str(folder / name) for name in ("photographs", *RUNS)}
+    places |= {"data": str(folder / "data.npz"), "weights": str(folder / "weights.safetensors")}
+    params = parse_assignments([*SMALL])
+    train(RunConfig(data=places["data"], method="pren", params=params, rehearsals=0), places["rounds"])
+    extractor = Extractor(backbone="test_resnet", weights=places["weights"])
+    own = RunConfig(
+        data=places["photographs"], method="eszsl", rehearsals=2, extractor=extractor, cache=str(folder / "kept")
+    )
+    train(own, places["shown"])
+    return places

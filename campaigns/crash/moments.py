@@ -25,8 +25,9 @@ class Draw:
     """One moment.
 
     Attributes:
-        kind: "start" (while importing), "time" (any time after), "checkpoint" or "publish" (when a checkpoint or a file
-            of the run folder is seen to appear or change), "end" (after the last round's checkpoint).
+        kind: "start" (while a cold process imports), "time" (any time after), "checkpoint" or "publish" (when a
+            checkpoint or a file of the run folder is seen to appear or change), "end" (after the last round's
+            checkpoint).
         place: Where in what is left of the run, from 0 to 1.
         delay: Only for "checkpoint" and "publish": seconds from the sighting to the kill.
     """

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from campaigns.crash.forks import ENVIRONMENT, Forked
 from campaigns.crash.phases import Snapshot, phase, rounds_on_disk, snapshot
 from pren.runs.manifest import MANIFEST
 
 COMMAND = (sys.executable, "-m", "pren.cli")
-# As many threads as the reference has: another number may round differently.
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
 HANGS = 120.0  # seconds after which a process is taken to hang
 STARTING, RUNNING = 0.005, 0.0005  # seconds between two looks: while it imports, and when it may write any moment
 
@@ -43,16 +42,18 @@ class Case:
         return int(self.params["rounds"])
 
     def command(self, out: Path, *, resume: bool) -> list[str]:
-        """The command line that starts the run, or goes on with it."""
+        """The arguments of ``pren`` that start the run, or go on with it."""
         if resume:
-            return [*COMMAND, "fit", "--resume", "--no-report", "--out", str(out)]
+            return ["fit", "--resume", "--no-report", "--out", str(out)]
         assignments = [f"--set={key}={value}" for key, value in self.params.items()]
         options = ["--method", "pren", "--setting", self.setting, *assignments]
-        return [*COMMAND, "fit", self.data, *options, "--no-report", "--out", str(out)]
+        return ["fit", self.data, *options, "--no-report", "--out", str(out)]
 
 
 class Process:
     """A process at work in a run folder, and what could be seen of it so far.
+
+    A cold one has still to import everything, the others are forked from one that has.
 
     Attributes:
         before: The run folder when the process was started.
@@ -64,16 +65,15 @@ class Process:
             the one that most needs to be hit.
     """
 
-    def __init__(self, case: Case, run: Path, log: Path, *, resume: bool) -> None:
+    def __init__(self, case: Case, run: Path, log: Path, *, resume: bool, cold: bool = False) -> None:
         self.case, self.run, self.log = case, run, log
         self.before: Snapshot = snapshot(run)
         self.seen: dict[str, float] = {}
         self.sightings: Counter[str] = Counter()
         self._marks = self._entries()[1]
-        with log.open("wb") as file:
-            self._process = subprocess.Popen(
-                case.command(run, resume=resume), env=ENVIRONMENT, stdout=file, stderr=file
-            )
+        log.touch()
+        command = case.command(run, resume=resume)
+        self._process = _start_cold(command, log) if cold else Forked(command, ENVIRONMENT, log, log.parent)
         self.started = time.monotonic()
 
     @property
@@ -149,17 +149,16 @@ class Process:
         return names, marks
 
 
+def _start_cold(command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as file:
+        return subprocess.Popen([*COMMAND, *command], env=ENVIRONMENT, stdout=file, stderr=file)
+
+
 @contextmanager
-def process(case: Case, run: Path, log: Path, *, resume: bool) -> Iterator[Process]:
+def process(case: Case, run: Path, log: Path, *, resume: bool, cold: bool = False) -> Iterator[Process]:
     """Start a process that does not outlive the block."""
-    started = Process(case, run, log, resume=resume)
+    started = Process(case, run, log, resume=resume, cold=cold)
     try:
         yield started
     finally:
         started.kill()
-
-
-def exit_code(command: Sequence[str], log: Path) -> int:
-    """Run a command to its end and return how it ended."""
-    with log.open("wb") as file:
-        return subprocess.run(command, env=ENVIRONMENT, stdout=file, stderr=file, timeout=HANGS, check=False).returncode

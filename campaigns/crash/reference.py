@@ -73,8 +73,10 @@ def hash_models(case: Case, run: Path) -> tuple[str, ...]:
     return tuple(models)
 
 
-def measure(case: Case, folder: Path, models: tuple[str, ...]) -> Reference:
+def measure(case: Case, folder: Path, models: tuple[str, ...], imports: float) -> Reference:
     """Do the run in a process of its own, and see that it ends like the one of `hash_models` in ``folder/here``.
+
+    What came of that one, and how long imports take, is given.
 
     Raises:
         RuntimeError: If it does not: then there is nothing that an interrupted run could be compared with.
@@ -89,8 +91,15 @@ def measure(case: Case, folder: Path, models: tuple[str, ...]) -> Reference:
     if different:
         raise RuntimeError(f"Two uninterrupted runs of {case.data} ({case.setting}) differ: {'; '.join(different)}")
     words, config, last, finished = (watched.seen[key] for key in ("words", "config", "last", "finished"))
-    lengths = Lengths(words - watched.started, config - words, last - config, finished - last, watched.sightings)
+    lengths = Lengths(imports, config - words, last - config, finished - last, watched.sightings)
     return Reference(case, run, models, lengths)
+
+
+def seconds_of_imports(case: Case, folder: Path) -> float:
+    """How long a cold process takes until everything is imported."""
+    with process(case, folder / "cold", folder / "cold.txt", resume=False, cold=True) as watched:
+        watched.wait_until(lambda: "words" in watched.seen)
+        return watched.seen["words"] - watched.started
 
 
 @contextmanager

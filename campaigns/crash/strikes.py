@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from campaigns.crash.jobs import JOBS, Job, prepare
-from campaigns.crash.processes import COMMAND, ENVIRONMENT, HANGS
+from campaigns.crash.forks import ENVIRONMENT, PYTHONPATH, Forked
+from campaigns.crash.jobs import JOBS, ORDER, Job, prepare
+from campaigns.crash.processes import HANGS
 
-INSIDE = Path(__file__).parent / "inside"
 FEWEST, MOST = 2, 4  # strikes of one run
 LOOK = 0.005  # seconds between two looks at a process
 
@@ -60,9 +59,9 @@ class Yard:
 
     def reference(self, job: Job) -> tuple[Path, int]:
         """The folder of an uninterrupted run, and how many calls have changed files there."""
-        place = self.folder / "references" / job.name
+        place = self.folder / "references" / str(JOBS.index(job))
         if job.name not in self._writes:
-            place.mkdir(parents=True)
+            job.make_place(place, self.places)
             code, words = self.run(job, place, "reference")
             if code != 0:
                 raise RuntimeError(f"{job.name} failed without a strike: {words}")
@@ -74,17 +73,15 @@ class Yard:
         count, log = place / f"{name}.count", place / f"{name}.log"
         environment = {
             **ENVIRONMENT,
-            "PYTHONPATH": os.pathsep.join([str(INSIDE), *filter(None, [os.environ.get("PYTHONPATH")])]),
+            "PYTHONPATH": PYTHONPATH,  # for the processes that it starts in its turn
             "PREN_STRIKE_COUNT": str(count),
             "PREN_STRIKE_WITHIN": str(place / "out"),
             "PREN_STRIKE_AT": str(at),
             "PREN_STRIKE_WHEN": when,
         }
         places = {**self.places, "out": str(place / "out"), "cache": str(place / "cache")}
-        with log.open("wb") as file:
-            process = subprocess.Popen(
-                [*COMMAND, *job.arguments(places)], env=environment, cwd=place, stdout=file, stderr=file
-            )
+        log.touch()
+        process = Forked(job.arguments(places), environment, log, place)
         started = time.monotonic()
         try:
             while process.poll() is None and time.monotonic() - started < HANGS:
@@ -93,21 +90,21 @@ class Yard:
                 time.sleep(LOOK)
         finally:
             process.kill()
-            process.wait()
+            code = process.wait()
         words = " | ".join(log.read_text(errors="replace").strip().splitlines()[-3:])
         if time.monotonic() - started >= HANGS:
             return 1, f"it hung for {HANGS:.0f} s: {words}"
-        return process.returncode, words
+        return code, words
 
 
 def strike_run(yard: Yard, number: int, seed: int) -> Struck:
     """Strike one run several times, let it end, and compare."""
     rng = np.random.default_rng([seed, number, 1])
-    job = JOBS[number % len(JOBS)]
+    job = ORDER[number % len(ORDER)]
     outcome = Struck(job.name, number)
     reference, writes = yard.reference(job)
     place = yard.folder / f"strike-{number:04d}"
-    place.mkdir()
+    job.make_place(place, yard.places)
     for turn in range(int(rng.integers(FEWEST, MOST + 1))):
         # What is left to write gets less with every turn.
         at, when = int(rng.integers(1, max(2, writes // (turn + 1)))), str(rng.choice(["before", "after"]))
@@ -145,7 +142,9 @@ def _uses(folder: Path) -> bool:
     return False
 
 
-def strikes(folder: Path, *, kills: int, seed: int, seconds: float | None, keep: bool = False) -> Iterator[Struck]:
+def strikes(
+    folder: Path, *, kills: int, seed: int, seconds: float | None, keep: bool = False, first: int = 0
+) -> Iterator[Struck]:
     """Strike until there were enough kills, or time is up.
 
     Args:
@@ -154,11 +153,12 @@ def strikes(folder: Path, *, kills: int, seed: int, seconds: float | None, keep:
         seed: Fixes what is struck.
         seconds: When to start no further run; None for never.
         keep: Whether to leave the folders of runs that are not lost.
+        first: The number of the first run.
 
     Yields:
         Every run when it is done.
     """
-    yard, began, number = Yard(folder), time.monotonic(), 0
+    yard, began, number = Yard(folder), time.monotonic(), first
     while kills > 0 and (seconds is None or time.monotonic() - began < seconds):
         outcome = strike_run(yard, number, seed)
         kills -= len(outcome.strikes)

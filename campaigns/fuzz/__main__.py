@@ -16,6 +16,7 @@ from campaigns.fuzz import arrays, commands, configs, folders, matlab, own_folde
 from campaigns.fuzz.command import REFUSED, SECONDS, SUCCESS, TOO_LARGE
 from campaigns.fuzz.engine import Property, Report, run
 from campaigns.fuzz.templates import prepare
+from campaigns.journal import Journal
 
 PROPERTIES = (
     Property("configs", 0.1, configs.CASES, configs.check),
@@ -26,6 +27,7 @@ PROPERTIES = (
     Property("own folders", 0.15, own_folders.CASES, own_folders.check),
     Property("words", 0.05, words.CASES, words.check),
     Property("tables", 0.05, tables.CASES, tables.check),
+    # Archives (tar) get their line here as soon as pren reads any.
 )
 PICTURES, PICTURES_SHARE = "pictures", 0.1  # guided by coverage, and so not by hypothesis
 CASES, SECONDS_IN_ALL = 20_000, 600.0
@@ -46,6 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--seconds", type=float, help=f"stop early after so long ({SECONDS_IN_ALL:.0f} without --cases)"
     )
     parser.add_argument("--only", choices=[*shares], help="a single property gets all cases")
+    parser.add_argument(
+        "--journal", type=Path, help="a file to keep outcomes in; a campaign that was interrupted goes on"
+    )
+    parser.add_argument("--blind", action="store_true", help="do not guide pictures by coverage, for comparison")
     options = parser.parse_args(arguments)
     chosen = {name: share for name, share in shares.items() if options.only in (None, name)}
     limit = SECONDS_IN_ALL if options.cases is None and options.seconds is None else options.seconds
@@ -61,10 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             faulthandler.dump_traceback_later(36_000 if seconds is None else seconds + 60 * SECONDS, exit=True)
             if name == PICTURES:
                 with _quiet():
-                    reports[name], _ = pictures.run(cases, options.seed, seconds)
+                    reports[name], arcs = pictures.run(cases, options.seed, seconds, guided=not options.blind)
+                print(f"Pictures took {len(arcs)} ways from line to line.", flush=True)
             else:
                 prop = next(prop for prop in PROPERTIES if prop.name == name)
-                reports[name] = run(prop, workshop, cases, options.seed, seconds)
+                reports[name] = run(prop, workshop, cases, options.seed, seconds, Journal(options.journal))
             faulthandler.cancel_dump_traceback_later()
             if reports[name].failure:
                 print(_failure(name, reports[name]), file=sys.stderr, flush=True)

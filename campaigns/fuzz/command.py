@@ -19,7 +19,7 @@ from unittest import mock
 from pren.cli import __main__ as command_line
 from pren.methods.pren import PrEN
 
-SECONDS = 20.0  # a case that takes longer counts as one that hangs
+SECONDS = 60.0  # a case that takes longer counts as one that hangs
 MOST_WORK = 3_000  # heads x batches x (images in a batch), roughly; a valid run beyond would only cost time
 SUCCESS, REFUSED, TOO_LARGE = "success", "PrenError", "too large to run"
 Snapshot = dict[str, tuple[str, bytes]]
@@ -143,7 +143,7 @@ def _surroundings(arguments: tuple[str, ...]) -> Iterator[None]:
         mock.patch.object(sys, "argv", ["pren", *arguments]),
         mock.patch.object(os, "fsync", return_value=None),
         mock.patch.object(PrEN, "_begin", checked),
-        mock.patch.dict(os.environ, {"COLUMNS": "250", "NO_COLOR": "1", "TERM": "dumb"}),
+        mock.patch.dict(os.environ, {"COLUMNS": "250", "NO_COLOR": "1", "TERM": "dumb", "PREN_CACHE": "cache"}),
     ):
         yield
 

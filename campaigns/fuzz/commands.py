@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -10,10 +12,12 @@ from hypothesis.strategies import SearchStrategy
 from campaigns.fuzz.command import changes, pren, snapshot
 from campaigns.fuzz.configs import ARGUMENTS
 from campaigns.fuzz.templates import Workshop
+from pren.runs.folder import REPORT_FILE
 
 # Not `demo` and no valid `tune` or `compare`: they take minutes, and start processes.
 VERBS: tuple[tuple[str, ...], ...] = (
     *(("fit",), ("evaluate",), ("predict",), ("show",), ("suggest",), ("forecast",), ("extract",)),
+    *(("report",), ("classes",), ("classes", "{run}", "add"), ("classes", "{own}", "remove")),
     *(("list",), ("data",), ("data", "check"), ("data", "show"), ("tune", "eszsl", "nowhere"), ("compare", "nowhere")),
     *((), ("",), ("fi",), ("--version",), ("-x",)),
 )
@@ -22,6 +26,7 @@ OPTIONS = (
     *("--cache", "--weights", "--backbone", "--geometry", "--frozen", "--features", "--signatures", "--hold-out"),
     *("--rehearsals", "--precision", "--count", "--top", "--among", "--confused", "--threads", "--accelerator"),
     *("--config", "--resume", "--data", "--strict", "--workers", "--trials", "--methods", "--seeds", "--start", "--"),
+    *("--continue", "--no-report", "--signature", "--description"),
 )
 PLACES = (
     "{data}",
@@ -60,20 +65,22 @@ CASES: SearchStrategy[Command] = st.builds(
 
 def check(workshop: Workshop, case: Command) -> str:
     """Run it."""
-    workshop.fresh()
+    place = workshop.fresh()
+    for name in ("finished", "own"):  # copies: a report is written into its run, a changed model beside it
+        shutil.copytree(workshop.template(name), place / name)
     there = {
         "{data}": str(workshop.data),
         "{inputs}": str(workshop.inputs),
-        "{run}": str(workshop.template("finished")),
-        "{own}": str(workshop.template("own")),
+        "{run}": "finished",
+        "{own}": "own",
         "{folder}": str(workshop.photographs),
     }
     arguments = [*case.verb, *(FIRST if case.verb == ("fit",) else ()), *case.arguments]
     for name, path in there.items():
         arguments = [argument.replace(name, path) for argument in arguments]
-    inputs = (workshop.data, workshop.inputs, workshop.photographs, *map(workshop.template, ("finished", "own")))
+    inputs = (workshop.data, workshop.inputs, workshop.photographs, place / "finished", place / "own")
     before = snapshot(*inputs)
     result = pren(*arguments, may_report=True)
-    changed = changes(before, snapshot(*inputs))
+    changed = [path for path in changes(before, snapshot(*inputs)) if Path(path).name != REPORT_FILE]
     assert not changed, f"input files have changed: {changed}"
     return result.outcome

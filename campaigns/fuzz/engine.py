@@ -15,6 +15,7 @@ from hypothesis.strategies import SearchStrategy
 
 from campaigns.fuzz.command import TOO_LARGE, TooLarge
 from campaigns.fuzz.templates import Workshop
+from campaigns.journal import Journal
 
 BLOCK = 100  # cases that hypothesis plans at once; between blocks the clock is looked at
 STEP = 1_000_003  # between the seeds of blocks, so that neighbouring seeds share none
@@ -54,21 +55,35 @@ class Report:
     repeat: str = ""
 
 
-def run(prop: Property, workshop: Workshop, cases: int, seed: int, seconds: float | None = None) -> Report:
-    """Try so many cases of a property, block by block, until one fails or time is up."""
+def run(
+    prop: Property,
+    workshop: Workshop,
+    cases: int,
+    seed: int,
+    seconds: float | None = None,
+    journal: Journal = Journal(None),  # noqa: B008 - which keeps nothing
+) -> Report:
+    """Try so many cases of a property, block by block, until one fails or time is up; none of the journal's again."""
     report = Report()
-    began = time.perf_counter()
+    known = {entry["seed"]: entry for entry in journal.read(prop.name)}
     for block, start in enumerate(range(0, cases, BLOCK)):
-        if seconds is not None and time.perf_counter() - began > seconds:
+        if seconds is not None and report.seconds > seconds:
             break
-        size, its_seed = min(BLOCK, cases - start), seed + block * STEP
-        try:
-            hypothesis.seed(its_seed)(as_test(prop, workshop, report.outcomes, max_examples=size))()
-        except Exception as error:  # whatever escapes from a case is what we are here for
-            report.failure = _explain(error)
-            report.repeat = f"--only '{prop.name}' --cases {size} --seed {its_seed}"
+        size, its_seed, began = min(BLOCK, cases - start), seed + block * STEP, time.perf_counter()
+        if (entry := known.get(its_seed)) is None:
+            outcomes: Counter[str] = Counter()
+            try:
+                hypothesis.seed(its_seed)(as_test(prop, workshop, outcomes, max_examples=size))()
+            except Exception as error:  # whatever escapes from a case is what we are here for
+                report.failure = _explain(error)
+                report.repeat = f"--only '{prop.name}' --cases {size} --seed {its_seed}"
+            entry = {"seed": its_seed, "outcomes": outcomes, "seconds": time.perf_counter() - began}
+            if not report.failure:
+                journal.add(prop.name, entry)
+        report.outcomes.update(entry["outcomes"])
+        report.seconds += entry["seconds"]
+        if report.failure:
             break
-    report.seconds = time.perf_counter() - began
     return report
 
 

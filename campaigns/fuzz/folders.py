@@ -15,8 +15,11 @@ from hypothesis.strategies import SearchStrategy
 from campaigns.fuzz.command import REFUSED, SUCCESS, Result, changes, pren, snapshot
 from campaigns.fuzz.damage import LOCKED, OTHER_DAMAGES, SAID, SPOILS, TENSORS, Damage, Spoil
 from campaigns.fuzz.templates import RUNS, Workshop
+from pren.vision.cache import FACTS_FILE
 
-VERBS = ("show", "show as text", "evaluate", "predict", "suggest", "resume")
+VERBS = ("show", "show as text", "evaluate", "predict", "suggest", "report", "classes", "continue", "resume")
+TEMPLATES = (*RUNS, "own")
+MADE = {"predict": "out.csv", "report": "out.html", "classes": "new", "continue": "new"}
 NOT_KEPT = ("config.yaml", "timings.csv", "manifest.json", "state.json")  # with times in them, or hashes of such
 
 
@@ -40,14 +43,14 @@ class Damaged:
 _DAMAGES: SearchStrategy[tuple[Damage, ...]] = st.lists(SPOILS, min_size=1, max_size=2).map(tuple) | st.lists(
     SPOILS | OTHER_DAMAGES, min_size=1, max_size=2
 ).map(tuple)
-_GENERAL = st.builds(Damaged, st.sampled_from(RUNS), st.sampled_from(RUNS), _DAMAGES, st.sampled_from(VERBS))
+_GENERAL = st.builds(Damaged, st.sampled_from(TEMPLATES), st.sampled_from(TEMPLATES), _DAMAGES, st.sampled_from(VERBS))
 _DEEP: SearchStrategy[tuple[Damage, ...]] = st.lists(TENSORS | SAID | LOCKED, min_size=1, max_size=2).map(tuple)
 CASES: SearchStrategy[Damaged] = st.one_of(
     _GENERAL,
     _GENERAL,
     # The one case in which everything is read, locks and the state of training included.
     st.builds(Damaged, st.just("interrupted"), st.just("finished"), _DEEP, st.just("resume")),
-    st.builds(Damaged, st.sampled_from(RUNS), st.sampled_from(RUNS), _DEEP, st.sampled_from(VERBS)),
+    st.builds(Damaged, st.sampled_from(TEMPLATES), st.sampled_from(TEMPLATES), _DEEP, st.sampled_from(VERBS)),
 )
 
 
@@ -58,7 +61,7 @@ def check(workshop: Workshop, case: Damaged) -> str:
     shutil.copytree(workshop.template(case.run), run)
     for damage in case.damages:
         damage.apply(run, workshop.template(case.other))
-    inputs = (workshop.data, workshop.inputs, workshop.template(case.other))
+    inputs = (workshop.data, workshop.inputs, workshop.photographs, workshop.template(case.other))
     before, run_before = snapshot(*inputs), snapshot(run)
     result = _use(workshop, case.verb)
     changed = changes(before, snapshot(*inputs))
@@ -69,6 +72,9 @@ def check(workshop: Workshop, case: Damaged) -> str:
     elif result.outcome == REFUSED:
         lost = [path for path in touched if path in run_before and not Path(path).exists()]
         assert not lost, f"a refused resume has removed {lost}: {result.err}"
+    # Features are kept where a run's settings say, which can be forged: docs/security.md says so.
+    made = {path.name for path in place.iterdir() if not any(path.rglob(FACTS_FILE))} - {"run"}
+    assert made == ({MADE[case.verb]} if case.verb in MADE and result.outcome == SUCCESS else set()), f"made {made}"
     if result.outcome == SUCCESS and all(isinstance(damage, Spoil) for damage in case.damages):
         got, wanted = _result(place, case.verb, result), _untouched(workshop, case.run, case.verb)
         assert got == wanted, f"the result of {case.verb} has changed without a word: {_difference(got, wanted)}"
@@ -83,6 +89,9 @@ def _use(workshop: Workshop, verb: str) -> Result:
             "evaluate": ("evaluate", "run", "--json"),
             "predict": ("predict", "run", str(workshop.inputs), "--out", "out.csv"),
             "suggest": ("suggest", "run", "--json"),
+            "report": ("report", "run", "--out", "out.html"),
+            "classes": ("classes", "run", "remove", "a", "--out", "new"),
+            "continue": ("fit", "--continue", "run", "--rehearsals", "0", "--no-report", "--out", "new"),
             "resume": ("fit", "--resume", "--out", "run", "--json"),
         }[verb]
     )
@@ -91,14 +100,12 @@ def _use(workshop: Workshop, verb: str) -> Result:
 def _result(place: Path, verb: str, result: Result) -> dict[str, Any]:
     """All that a command has produced but for times."""
     found: dict[str, Any] = {"standard output": result.out}
-    if verb == "predict":
-        found["out.csv"] = (place / "out.csv").read_bytes()
-    if verb == "resume":
-        for path in sorted((place / "run").rglob("*")):
-            if path.is_file() and path.name not in NOT_KEPT:
-                found[str(path.relative_to(place))] = path.read_bytes()
-            if path.name == "state.json":
-                found[str(path.relative_to(place))] = json.loads(path.read_bytes())["history"]
+    made = place / MADE.get(verb, "run" if verb == "resume" else "")
+    for path in [made] if made.is_file() else sorted(made.rglob("*")) if made != place else []:
+        if path.is_file() and path.name not in NOT_KEPT:
+            found[str(path.relative_to(place))] = path.read_bytes()
+        if path.name == "state.json":
+            found[str(path.relative_to(place))] = json.loads(path.read_bytes())["history"]
     return found
 
 

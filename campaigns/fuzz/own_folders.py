@@ -7,6 +7,7 @@ import os
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
+from html.parser import HTMLParser
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from campaigns.fuzz.command import SUCCESS, changes, pren, snapshot
 from campaigns.fuzz.mutations import BYTE_EDITS, LINE_EDITS, ByteEdit, LineEdit
 from campaigns.fuzz.templates import EXTRACTOR, Workshop
 from pren.files import from_cell
+from pren.runs.folder import REPORT_FILE
 
 TABLES = ("signatures.csv", "labels.csv", "answers.csv")
 NAMES = (
@@ -32,6 +34,8 @@ NAMES = (
         "a,b.png",
         '"',
         "'",
+        "<img src=x onerror=alert(1)>.png",
+        '"><script>alert(1)<!--.png',
     ),
     *(" a", "a ", "a;b", "..png", ".png", "x" * 200 + ".png", "\udcff.png", "-", "--help", "~", "%s", "{}", "'"),
 )
@@ -209,6 +213,7 @@ def check(workshop: Workshop, case: OwnFolder) -> str:
     assert not made, f"files where none belong: {made}"
     if result.outcome == SUCCESS and case.verb.startswith("fit"):
         _check_table(place / "run" / "predictions.csv", folder)
+        _check_report(place / "run" / REPORT_FILE)
         shown = pren("show", "run")
         assert shown.outcome == SUCCESS, f"a run that was just written cannot be shown: {shown.err}"
     return result.outcome
@@ -229,6 +234,30 @@ def _command(workshop: Workshop, verb: str) -> tuple[str, ...]:
         "extract": ("extract", "mine", *vision[:-2], "--out", "cache"),
         "forecast": ("forecast", "mine", "--method", "eszsl", "--rehearsals", "2", *vision),
     }[verb]
+
+
+class _Page(HTMLParser):
+    """What in a page could run: its scripts, what reacts to something, where it leads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scripts, self.live = 0, set[str]()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.scripts += tag == "script"
+        self.live |= {name for name, _ in attrs if name.startswith("on") or name == "srcdoc"}
+        self.live |= {
+            str(value) for name, value in attrs if name == "href" and not str(value).startswith(("#", "data:,"))
+        }
+        self.live |= {tag} & {"iframe", "object", "embed", "base", "form"}
+
+
+def _check_report(path: Path) -> None:
+    """See that nothing but the report's own script runs in it, and nothing leads out."""
+    page = _Page()
+    page.feed(path.read_text(encoding="utf-8"))
+    assert page.scripts == 1, f"{page.scripts} scripts in the report"
+    assert not page.live, f"in the report stands {page.live}"
 
 
 def _check_table(path: Path, folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Mutated pictures: small ones of every format, each a picture or explained, in bounded time and memory.
 
-Guided by coverage: what reaches a line of Pillow or of ours that nothing has reached before is spoiled further.
+Guided by coverage: what goes from one line of Pillow or of ours to another as nothing has before is spoiled further.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LARGEST = 20_000  # bytes of what is spoiled further
 CHANCES = {"flip": 0.4, "overwrite": 0.3, "insert": 0.1, "delete": 0.1, "duplicate": 0.05, "truncate": 0.05}
 ODD = (b"\0", b"\xff", b"\xff\xff\xff\xff", b"\0\0\0\0", b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\x01\0\0\0", b"\0\x01")
 
-Lines = set[tuple[str, int]]
+Arcs = set[tuple[str, int, int]]  # a file, a line, and the one before it in the same call
 
 
 @cache
@@ -86,9 +86,9 @@ class Picture:
         return f"Picture(bytes.fromhex({self.content.hex()!r}), {self.grey})"
 
 
-def check(case: Picture) -> tuple[str, Lines]:
-    """Decode; returns the outcome, and which lines that has reached."""
-    reached: Lines = set()
+def check(case: Picture) -> tuple[str, Arcs]:
+    """Decode; returns the outcome, and which arcs that has taken."""
+    reached: Arcs = set()
     wanted = WANTED[case.grey]
     with without_warnings(), limited(), following(reached):
         try:
@@ -100,19 +100,19 @@ def check(case: Picture) -> tuple[str, Lines]:
     return SUCCESS, reached
 
 
-def run(cases: int, seed: int, seconds: float | None = None, guided: bool = True) -> tuple[Report, Lines]:
+def run(cases: int, seed: int, seconds: float | None = None, guided: bool = True) -> tuple[Report, Arcs]:
     """Try so many pictures, until one fails or time is up.
 
     Args:
         cases: How many.
         seed: The same seed gives the same pictures.
         seconds: When to stop early.
-        guided: Whether what reaches a new line is spoiled further; if not, it is always the first corpus.
+        guided: Whether what takes a new arc is spoiled further; if not, it is always the first corpus.
 
     Returns:
-        What became of them, and the lines that they have reached.
+        What became of them, and the arcs that they have taken.
     """
-    rng, report, reached = np.random.default_rng(seed), Report(), Lines()
+    rng, report, reached = np.random.default_rng(seed), Report(), Arcs()
     pictures, began = list(corpus()), time.perf_counter()
     for content in pictures:  # whole, and so that modules are imported
         reached |= check(Picture(content))[1]
@@ -121,15 +121,15 @@ def run(cases: int, seed: int, seconds: float | None = None, guided: bool = True
             break
         case = Picture(_spoiled(pictures, rng), bool(rng.integers(2)))
         try:
-            outcome, lines = check(case)
+            outcome, arcs = check(case)
         except Exception as error:  # whatever escapes from a case is what we are here for
             report.failure = f"{case!r}\n{traceback.format_exc(limit=-6)}{type(error).__name__}: {error}"
             report.repeat = f"--only pictures --cases {cases} --seed {seed}"
             break
         report.outcomes[outcome] += 1
-        if guided and not lines <= reached and len(case.content) < LARGEST:
+        if guided and not arcs <= reached and len(case.content) < LARGEST:
             pictures.append(case.content)
-        reached |= lines
+        reached |= arcs
     report.seconds = time.perf_counter() - began
     return report, reached
 
@@ -150,16 +150,20 @@ def _spoiled(pictures: list[bytes], rng: np.random.Generator) -> bytes:
 
 
 @contextmanager
-def following(reached: Lines) -> Iterator[None]:
-    """Note which lines of Pillow and of ours are reached in this thread."""
-
-    def line(frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
-        if event == "line":
-            reached.add((frame.f_code.co_filename, frame.f_lineno))
-        return line
+def following(reached: Arcs) -> Iterator[None]:
+    """Note how Pillow and we go from line to line in this thread."""
 
     def call(frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
-        return line if Path(frame.f_code.co_filename).parent.name in FOLLOWED else None
+        file, last = frame.f_code.co_filename, 0
+
+        def line(frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
+            nonlocal last
+            if event == "line":
+                reached.add((file, last, frame.f_lineno))
+                last = frame.f_lineno
+            return line
+
+        return line if Path(file).parent.name in FOLLOWED else None
 
     before = sys.gettrace()
     sys.settrace(call)

@@ -14,7 +14,8 @@ from safetensors.numpy import load_file, save_file
 
 from campaigns.crash.campaign import Outcome, campaign, make_references, summary
 from campaigns.crash.comparison import differences
-from campaigns.crash.jobs import JOBS, same_results
+from campaigns.crash.forks import ENVIRONMENT, INSIDE, Forked
+from campaigns.crash.jobs import JOBS, ORDER, same_results
 from campaigns.crash.moments import FEWEST, MOST, draw_moments
 from campaigns.crash.phases import (
     BEFORE,
@@ -30,7 +31,7 @@ from campaigns.crash.phases import (
 )
 from campaigns.crash.processes import Case
 from campaigns.crash.reference import hash_models
-from campaigns.crash.strikes import INSIDE, Struck, Yard, strike_run, strikes_summary
+from campaigns.crash.strikes import Struck, Yard, strike_run, strikes_summary
 from pren.files import WRITING
 
 SMALL = {"heads": 4, "dim": 4, "hidden": [16], "initial_batches": 1, "batches": 1, "batch_size": 16}
@@ -131,6 +132,27 @@ def test_times_and_process_facts_do_not_count(finished, other):
     assert differences(finished, other) == []
 
 
+@pytest.mark.parametrize(("label", "told"), [("a", []), ("b", ["report.html: line 2 is '<p>b' and not '<p>a'"])])
+def test_a_report_may_differ_in_its_folder_and_its_time_alone(tmp_path, label, told):
+    for name, shown, started in (("one", "a", "2026-01-02T03:04:05"), ("another", label, "2027-01-02T03:04:06")):
+        (tmp_path / name / "out").mkdir(parents=True)
+        page = f"{tmp_path / name}/out, kept in {tmp_path / name}/cache, started {started}+00:00<p>{shown}"
+        (tmp_path / name / "out" / "report.html").write_text(page)
+    assert differences(tmp_path / "one" / "out", tmp_path / "another" / "out") == told
+
+
+@pytest.mark.slow
+def test_a_forked_command_ends_as_any_other(tmp_path):
+    refused = Forked(["show", "nowhere"], ENVIRONMENT, tmp_path / "log", tmp_path)
+    assert refused.wait() == refused.poll() == 2
+    assert (tmp_path / "log").read_text() == (
+        "Error: nowhere is not a run folder: it has no config.yaml. 'pren fit' makes one.\n"
+    )
+    killed = Forked(["show", "nowhere"], ENVIRONMENT, tmp_path / "log", tmp_path)
+    killed.kill()
+    assert killed.wait() == -signal.SIGKILL
+
+
 def test_moments_depend_on_seed_and_number_only():
     runs = [draw_moments(3, number) for number in range(200)]
     assert runs == [draw_moments(3, number) for number in range(200)]
@@ -203,6 +225,11 @@ def test_the_summary_counts():
     assert lost.line().endswith("LOST: resuming failed")
 
 
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory):
+    return Yard(tmp_path_factory.mktemp("yard"))
+
+
 class TestStrikes:
     WRITE = "import os, pathlib\nos.mkdir('out')\npath = pathlib.Path('out/a')\npath.write_text('1')\n" + (
         "path.rename('out/b')\npathlib.Path('out/c').unlink(missing_ok=True)\nopen('elsewhere', 'w').close()\n"
@@ -239,10 +266,14 @@ class TestStrikes:
         out = tmp_path / "out"
         assert ({path.name: path.read_text() for path in out.iterdir()} if out.exists() else None) == left
 
+    def test_every_job_has_its_turn_soon(self):
+        assert set(ORDER) == set(JOBS)
+        assert len(ORDER) <= 2 * len(JOBS)
+
     @pytest.mark.slow
-    def test_a_struck_command_ends_like_one_that_nobody_struck(self, tmp_path):
-        yard = Yard(tmp_path)
-        job = next(number for number, job in enumerate(JOBS) if job.name == "fit at once")
+    @pytest.mark.parametrize("name", ["fit at once", "fit, continued", "report"])
+    def test_a_struck_command_ends_like_one_that_nobody_struck(self, yard, name):
+        job = next(number for number, job in enumerate(ORDER) if job.name == name)
         outcome = strike_run(yard, job, seed=0)
         assert outcome.lost is None
         assert outcome.strikes

@@ -5,11 +5,13 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from campaigns.fuzz import pictures
 from campaigns.fuzz.__main__ import PROPERTIES
-from campaigns.fuzz.engine import as_test
+from campaigns.fuzz.engine import BLOCK, Property, as_test, run
 from campaigns.fuzz.templates import prepare
+from campaigns.journal import Journal
 
 CASES = 250
 
@@ -47,3 +49,23 @@ def test_a_picture_that_breaks_is_reported(monkeypatch):
     report, _ = pictures.run(300, seed=0)
     assert "ZeroDivisionError" in report.failure
     assert "Picture(bytes.fromhex(" in report.failure
+
+
+def test_a_campaign_goes_on_where_it_was(tmp_path):
+    checked = []
+    prop = Property("any", 1.0, st.integers(), lambda workshop, case: checked.append(case) or "success")
+    first = run(prop, None, 2 * BLOCK, seed=0, journal=Journal(tmp_path / "journal"))
+    done = len(checked)
+    assert sum(first.outcomes.values()) == done
+    second = run(prop, None, 3 * BLOCK, seed=0, journal=Journal(tmp_path / "journal"))
+    assert done < len(checked) == sum(second.outcomes.values())
+
+
+def test_what_fails_is_tried_again(tmp_path):
+    def check(workshop, case):
+        assert case < 5
+        return "success"
+
+    prop = Property("any", 1.0, st.integers(0, 9), check)
+    for _ in range(2):
+        assert "AssertionError" in run(prop, None, BLOCK, seed=0, journal=Journal(tmp_path / "journal")).failure

@@ -126,7 +126,7 @@ def test_scores_are_those_of_the_loops(make_ensemble, election):
     similarities = ensemble.similarities(ensemble.activate(raw))
     assert np.allclose(vote_shares(head_votes(ensemble, raw), ensemble.subsets), phi)
     assert np.allclose(mean_probabilities(similarities, ensemble.subsets), p, atol=1e-6)
-    epsilon = tie_break_weight(ensemble.subsets)
+    epsilon = float(tie_break_weight(ensemble.subsets))
     zsl = zsl_scores(ensemble, raw)
     assert zsl.dtype == torch.float64
     assert np.allclose(zsl[:, unseen], (phi + epsilon * p)[:, unseen], rtol=0, atol=1e-6 * epsilon)
@@ -144,7 +144,7 @@ def test_generalised_scores_are_those_of_the_loops(make_ensemble, election):
     assert np.allclose(probability, p, atol=1e-6)
     literal = gzsl_scores(ensemble, raw, "literal")
     assert literal.dtype == torch.float64
-    epsilon = tie_break_weight(ensemble.subsets)
+    epsilon = float(tie_break_weight(ensemble.subsets))
     v = ensemble.activate(raw).numpy()
     for n in range(raw.shape[1]):
         for c in range(len(seen)):
@@ -194,7 +194,7 @@ def test_one_number_orders_classes_by_votes_and_then_by_probability(data):
     heads = max(n_first, n_second)
     subsets = torch.zeros(heads, 2, dtype=torch.bool)
     subsets[:n_first, 0], subsets[:n_second, 1] = True, True
-    epsilon = tie_break_weight(subsets)
+    epsilon = float(tie_break_weight(subsets))
 
     def one_class(n):
         votes = data.draw(st.integers(0, n))
@@ -211,7 +211,7 @@ def test_the_closest_vote_shares_are_kept_apart(n):
     subsets = torch.ones(n, 2, dtype=torch.bool)
     if n > 1:
         subsets[0, 1] = False  # n and n - 1 heads, as even coverage has them: shares differ by 1 / n (n - 1) at least
-    epsilon = tie_break_weight(subsets)
+    epsilon = float(tie_break_weight(subsets))
     sizes = subsets.sum(dim=0).tolist()
     shares = sorted({Fraction(votes, size) for size in sizes for votes in range(size + 1)})
     gaps = [high - low for low, high in pairwise(shares)]

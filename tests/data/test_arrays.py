@@ -93,6 +93,13 @@ def test_answers_as_row_numbers(arrays, save, dtype):
     assert answers.labels.tolist() == [3, UNKNOWN, 3]
 
 
+@pytest.mark.parametrize("dtype", ["f4", "V3", [("x", "f4"), ("y", "i8")], "M8[s]", "S1"])
+@pytest.mark.parametrize("key", ["answers", "given"])
+def test_labels_of_the_pool_that_are_neither_numbers_nor_names(arrays, save, key, dtype):
+    with pytest.raises(PrenError, match=f"{key} must be whole numbers or class names"):
+        load_arrays(save(**arrays, **{key: np.zeros(3, dtype=dtype)}))
+
+
 def test_answers_have_no_part_in_the_problem(arrays, save):
     without, _ = load_arrays(save(**arrays))
     for labels in ([3, 3, 3], [-1, -1, -1], [0, 1, 2]):
@@ -146,8 +153,8 @@ def test_in_zsl_nothing_is_held_out(arrays, save):
         ({"answers": np.array(3)}, r"answers have shape \(\)"),
         ({"answers": np.array([-1, 3, 4])}, r"answers: Label 4 \(image 2\) is outside"),
         ({"answers": np.array([3, -2, 3])}, r"answers: Label -2 \(image 1\) is outside"),
-        ({"answers": np.array([3.0, 3.0, 3.0])}, "answers: labels must be whole numbers or class names, not float64"),
-        ({"answers": np.array([True, True, True])}, "answers: labels must be whole numbers or class names, not bool"),
+        ({"answers": np.array([3.0, 3.0, 3.0])}, "answers must be whole numbers or class names, not float64"),
+        ({"answers": np.array([True, True, True])}, "answers must be whole numbers or class names, not bool"),
         ({"class_names": NAMES, "answers": np.array(["", "cow", ""])}, r"answers: Label 'cow' \(image 1\) has no"),
         ({"given": np.array([3, 3])}, r"given have shape \(2,\), but the pool holds 3"),
         ({"given": np.array([-1, 3, 4])}, r"given: Label 4 \(image 2\) is outside"),

@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from pren.errors import PrenError
-from pren.experiments.extras import need
 from pren.experiments.sampling import Sampler
+from pren.extras import need
 from pren.methods.registry import METHODS
 from pren.methods.space import Choice, Real, Whole, holds
 

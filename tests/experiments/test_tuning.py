@@ -227,6 +227,7 @@ class TestGamma:
         best = max(study(tmp_path / "out")["trials"], key=lambda trial: trial["value"])
         assert tuned.figure == "h"
         assert tuned.config.params["gamma"] == best["gamma"]
+        assert tuned.config.choose_gamma is False
         assert tuned.value == pytest.approx(best["value"], abs=1e-12)
         assert best["value"] >= fmean(best["plain"])
         method = tuned.config.create_method()
@@ -251,6 +252,7 @@ class TestGamma:
         tuned = tune(config(setting="gzsl"), tmp_path / "out", trials=1)
         trial = study(tmp_path / "out")["trials"][0]
         assert tuned.config.params["gamma"] == 0.0
+        assert tuned.config.choose_gamma is False  # or a fit would choose another one
         assert tuned.folds == trial["plain"]
 
     def test_it_counts_on_top_of_a_recommended_one(self, config):

@@ -42,6 +42,13 @@ class TestShow:
         assert "pseudo_labels" not in out
         assert json.loads(good("show", "run", "--json").out)["rounds_done"] is None
 
+    @pytest.mark.parametrize("setting", ["zsl", "gzsl"])
+    def test_labels_are_counted_for_the_candidates(self, good, data, setting):
+        good("fit", data(), "--method", "eszsl", "--setting", setting, "--out", "run")
+        counted = json.loads(good("show", "run", "--json").out)["labels"]["per_class"]
+        classes = json.loads(good("classes", "run", "--json").out)
+        assert set(counted) == {row["class"] for row in classes if setting == "gzsl" or not row["seen"]}
+
     def test_it_needs_no_data(self, good, data):
         good("fit", data(), "--method", "eszsl", "--out", "run")
         Path("data.npz").unlink()

@@ -88,13 +88,3 @@ def first_step(make_problem):
         assert np.allclose(after.weights_, expected, atol=1e-5)  # single precision
 
     return check
-
-
-@pytest.fixture(scope="session")
-def whole():
-    """All inputs as one array."""
-
-    def read(inputs):
-        return inputs[np.arange(len(inputs))].numpy()
-
-    return read

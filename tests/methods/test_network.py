@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from pren.core.progressive import Round
-from pren.errors import PrenError
 from pren.inputs import ArrayInputs
 from pren.methods.network import NetworkMethod
 from pren.methods.registry import METHODS
@@ -19,20 +18,6 @@ NETWORKS = sorted({entry.method.name for entry in METHODS.values() if issubclass
 @pytest.fixture(params=NETWORKS)
 def name(request):
     return request.param
-
-
-@pytest.mark.parametrize("setting", ["zsl", "gzsl"])
-def test_the_module_gives_the_scores(name, quick, make_problem, whole, setting):
-    problem = make_problem(setting=setting)
-    model = quick(name, gamma=0.25, features="raw").fit(problem)
-    with torch.inference_mode():
-        found = model.module()(torch.from_numpy(whole(problem.pool))).numpy()
-    assert np.allclose(found, model.scores(problem.pool), rtol=1e-6, atol=1e-7)
-
-
-def test_there_is_no_module_before_fitting(name, quick):
-    with pytest.raises(PrenError, match="not fitted"):
-        quick(name).module()
 
 
 def test_every_round_says_which_it_is_and_carries_figures(name, quick, make_problem):

@@ -195,11 +195,6 @@ def test_no_rounds_at_all_leave_a_model(quick, make_problem):
     assert np.isfinite(quick("qfsl", epochs=0, refinement="soft-kmeans").fit(problem).scores(problem.pool)).all()
 
 
-def test_a_module_cannot_refine(quick, make_problem):
-    with pytest.raises(PrenError, match="refinement=none, not soft-kmeans"):
-        quick("qfsl", refinement="soft-kmeans").fit(make_problem()).module()
-
-
 def test_an_unknown_one_is_refused(quick, make_problem):
     with pytest.raises(PrenError, match=r"no refinement 'nun'\. Did you mean none"):
         quick("eszsl", refinement="nun")

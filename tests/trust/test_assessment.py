@@ -15,7 +15,8 @@ from pren.problem import UNKNOWN, candidates_of
 from pren.trust import STRANGE, TRUST_FILE, Trust, assess, label_pool, only_sure
 from pren.trust.confidence import Confidence, Reading, threshold
 from pren.trust.forecast import Known, foretell
-from pren.trust.rehearsal import choose_gamma, rehearse
+from pren.trust.rehearsal import choose_gamma, notable_shift, rehearse
+from pren.trust.shift import MovedInputs
 
 FAMILIAR = np.ones(15)
 
@@ -60,6 +61,26 @@ class TestAssess:
         expected = plain.scores(problem.pool) - chosen.chosen_gamma_ * seen
         assert chosen.scores(problem.pool) == pytest.approx(expected)
 
+    def test_what_it_tells_is_about_labels_with_the_chosen_gamma(self, make_problem):
+        problem = make_problem(n_seen=9, n_unseen=3, setting="gzsl")
+        fitted = ESZSL().fit(problem)
+        trust = assess(fitted, problem, 3, gamma=True)
+        plain = rehearse(ESZSL(), problem, 3)
+        moved = [done.with_gamma(fitted.chosen_gamma_) for done in plain]
+        shares = [[float(done.right().mean()) for done in part] for part in (plain, moved)]
+        assert shares[0] != shares[1]
+        assert list(trust.forecast.rehearsed) == shares[1]
+
+    def test_rehearsals_lie_as_far_away_as_the_pool(self, problem, trust):
+        far = replace(problem, pool=MovedInputs(problem.pool, np.linspace(-20.0, 20.0, 5)))
+        fitted = ESZSL().fit(far)
+        shift = notable_shift(fitted, far)
+        near, moved = (
+            [float(done.right().mean()) for done in rehearse(ESZSL(), far, 3, apart)] for apart in (None, shift)
+        )
+        assert near != moved
+        assert list(assess(fitted, far, 3).forecast.rehearsed) == moved
+
     def test_labels_that_are_given_need_no_forecast(self, fitted, problem, trust):
         labels = fitted.predict(problem.pool)
         sure = trust.sure(fitted.scores(problem.pool), problem.classes, "zsl", FAMILIAR)
@@ -74,6 +95,12 @@ class TestAssess:
 
 
 class TestLabels:
+    def test_what_looks_like_none_of_the_classes_has_no_right_label(self, fitted, problem, trust):
+        scores, looks = fitted.scores(problem.pool), np.where(np.arange(15) % 2, STRANGE, STRANGE - 1e-6)
+        sure = trust.sure(scores, problem.classes, "zsl", FAMILIAR)
+        assert (sure > 0).all()
+        assert np.array_equal(trust.sure(scores, problem.classes, "zsl", looks), np.where(looks < STRANGE, 0.0, sure))
+
     def test_best_candidates_with_confidence(self, fitted, problem, trust):
         scores = fitted.scores(problem.pool)
         labels = label_pool(scores, problem, trust)

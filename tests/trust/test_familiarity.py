@@ -1,5 +1,6 @@
 """Familiarity against loops, strangers in the pool and later, and where there is little to learn from."""
 
+import logging
 from dataclasses import replace
 from functools import partial
 
@@ -177,6 +178,18 @@ def test_few_images_are_enough(each):
     problem = make(each=each)
     found = Familiarity.learn(problem).of(problem.pool)
     assert ((found >= 0) & (found <= 1)).all()
+
+
+def test_what_a_method_has_said_of_the_problem_is_not_said_again(monkeypatch, caplog):
+    fit = PrENPool._fit
+
+    def talkative(self, problem):
+        logging.getLogger("pren.methods.talkative").warning("again")
+        fit(self, problem)
+
+    monkeypatch.setattr(PrENPool, "_fit", talkative)
+    Familiarity.learn(make())
+    assert caplog.text == ""
 
 
 def test_none_is_learned_from_too_few_classes_or_too_many_features():

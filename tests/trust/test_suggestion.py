@@ -56,6 +56,13 @@ def test_the_doubtful_heap_comes_first(clusters):
     assert heap[suggest(features, np.where(heap == 1, 2.0, 1.0), 1)] == [1]
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e25, 1e150])
+def test_any_scale_of_features_will_do(clusters, scale):
+    features, _ = clusters
+    expected = suggest(features, np.zeros(50), 6).tolist()
+    assert suggest(features * scale, np.zeros(50), 6).tolist() == expected
+
+
 def test_any_scale_of_doubt_will_do(clusters):
     features, _ = clusters
     doubt = np.random.default_rng(1).normal(size=50)

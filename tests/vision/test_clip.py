@@ -70,7 +70,7 @@ class TestImageTower:
         with torch.no_grad():
             expected = tiny_clip[0].encode_image((levels / 255 - mean) / std).numpy()
         np.testing.assert_allclose(frozen(levels, torch.device("cpu")), expected, atol=1e-5)
-        assert (frozen.width, frozen.preprocessing.sample_shape) == (8, (3, 32, 32))
+        assert (frozen.shape, frozen.preprocessing.sample_shape) == ((8,), (3, 32, 32))
         assert frozen.preprocessing.interpolation == "bicubic"
 
     def test_what_a_tag_wants_of_images(self, tiny_clip):

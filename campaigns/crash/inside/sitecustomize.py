@@ -2,7 +2,8 @@
 
 Every call that changes a file in `PREN_STRIKE_WITHIN` puts a byte into the file `PREN_STRIKE_COUNT`, which all
 processes of a command share. At byte number `PREN_STRIKE_AT` this process is killed: "before" the call, "after" it, or,
-of a write, when half of it is done. What was struck is noted in `PREN_STRIKE_COUNT` + ".struck".
+of a write, when half of it is done. What was struck is noted in `PREN_STRIKE_COUNT` + ".struck". All this is looked up
+at every call: a process that is forked gets it after its imports.
 """
 
 from __future__ import annotations
@@ -13,10 +14,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-COUNT, WITHIN = os.environ.get("PREN_STRIKE_COUNT", ""), os.environ.get("PREN_STRIKE_WITHIN", "")
-AT, WHEN = int(os.environ.get("PREN_STRIKE_AT", "0")), os.environ.get("PREN_STRIKE_WHEN", "before")
 NAMES = ("fsync", "replace", "rename", "mkdir", "unlink", "remove", "rmdir", "ftruncate", "write")
-write = os.write
+write, rename = os.write, os.rename
 
 
 def place(target: Any, dir_fd: int | None = None) -> str:
@@ -32,7 +31,7 @@ def place(target: Any, dir_fd: int | None = None) -> str:
 
 def number() -> int:
     """Count a call; returns its number."""
-    file = os.open(COUNT, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    file = os.open(os.environ["PREN_STRIKE_COUNT"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         write(file, b".")
         return os.lseek(file, 0, os.SEEK_CUR)
@@ -42,9 +41,11 @@ def number() -> int:
 
 def strike(what: str) -> None:
     """Die as from a kill that comes from outside."""
-    file = os.open(f"{COUNT}.struck", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    note = f"{os.environ['PREN_STRIKE_COUNT']}.struck"
+    file = os.open(f"{note}.part", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     write(file, what.encode(errors="replace"))
     os.close(file)
+    rename(f"{note}.part", note)  # whoever sees it may kill us at once
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -53,21 +54,21 @@ def watched(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(call)
     def counted(target: Any, *rest: Any, **options: Any) -> Any:
-        path = place(target, options.get("dir_fd"))
-        if not path.startswith(WITHIN) or number() != AT:
+        within = os.environ.get("PREN_STRIKE_WITHIN", "")
+        path = place(target, options.get("dir_fd")) if within else ""
+        if not within or not path.startswith(within) or number() != int(os.environ["PREN_STRIKE_AT"]):
             return call(target, *rest, **options)
-        what = f"{name} {os.path.relpath(path, WITHIN)}"
-        if name == "write" and WHEN == "after":
+        when, what = os.environ["PREN_STRIKE_WHEN"], f"{name} {os.path.relpath(path, within)}"
+        if name == "write" and when == "after":
             call(target, rest[0][: len(rest[0]) // 2])
             strike(f"in the middle of {what}")
         try:
-            return call(target, *rest, **options) if WHEN == "after" else None
+            return call(target, *rest, **options) if when == "after" else None
         finally:  # also if it has failed, as to remove what is not there
-            strike(f"{WHEN} {what}")
+            strike(f"{when} {what}")
 
     return counted
 
 
-if COUNT and WITHIN:
-    for name in NAMES:
-        setattr(os, name, watched(name, getattr(os, name)))
+for name in NAMES:
+    setattr(os, name, watched(name, getattr(os, name)))

@@ -16,6 +16,7 @@ from pren.cli import (
     data,
     demo,
     evaluate,
+    export,
     extract,
     fit,
     forecast,
@@ -61,6 +62,7 @@ app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.command("export")(export.export)
 app.command("report")(report.report)
 app.command("suggest")(suggest.suggest)
 app.command("classes")(classes.classes)

@@ -48,8 +48,8 @@ def tune(
     The same command goes on with a study that was interrupted.
     """
     show_log()
-    from pren.experiments.extras import need
     from pren.experiments.tuning import tune as run
+    from pren.extras import need
     from pren.methods.registry import METHODS
 
     optuna_log = need("optuna.logging", "tune")

@@ -73,9 +73,9 @@ def mean_probabilities(similarities: Tensor, subsets: Tensor) -> Tensor:
     return torch.einsum("knl,kl->nl", p, counted / counted.sum(dim=0))
 
 
-def tie_break_weight(subsets: Tensor) -> float:
+def tie_break_weight(subsets: Tensor) -> Tensor:
     """ε: less than the smallest difference between two vote shares."""
-    most = int(subsets.sum(dim=0).max())
+    most = subsets.sum(dim=0).max().double()  # a tensor throughout, so that the network can be exported
     return 1 / (most**2 + 1)
 
 

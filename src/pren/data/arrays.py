@@ -146,6 +146,8 @@ def _pool_labels(labels: NDArray[Any], key: str, problem: Problem) -> NDArray[np
     if labels.shape != (len(problem.pool),):
         count = len(problem.pool)
         raise PrenError(f"{key} have shape {labels.shape}, but the pool holds {count} inputs: unknown is -1 or ''.")
+    if labels.dtype.kind not in "iuU":
+        raise PrenError(f"{key} must be whole numbers or class names, not {labels.dtype}.")
     names = problem.classes.names
     unknown, valid = ("", names[0]) if labels.dtype.kind == "U" else (UNKNOWN, 0)
     nobody_knows: NDArray[np.bool_] = labels == unknown

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from pren.evaluation import MAIN_FIGURE, TITLES
-from pren.experiments.extras import need
 from pren.experiments.summary import Row
 from pren.experiments.tables import percent_spread
+from pren.extras import need
 from pren.files import write_bytes
 from pren.problem import Setting
 

@@ -11,11 +11,11 @@ from pren.evaluation import check_answers
 from pren.experiments.cells import Task, data_hashes, make_task
 from pren.experiments.chart import write_chart
 from pren.experiments.computing import OnCell, compute_cells
-from pren.experiments.extras import need
 from pren.experiments.folder import held_folder
 from pren.experiments.parameters import Parameters
 from pren.experiments.summary import Row, summarise
 from pren.experiments.tables import write_tables
+from pren.extras import need
 from pren.methods.registry import METHODS
 from pren.problem import Answers, Problem
 from pren.runs.config import RunConfig

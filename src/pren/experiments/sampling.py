@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pren.experiments.extras import need
+from pren.extras import need
 from pren.methods.space import Choice, Dimension, Space, Whole, holds
 from pren.seeds import stream
 

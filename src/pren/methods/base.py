@@ -14,7 +14,7 @@ import torch
 from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from torch import Tensor
+from torch import Tensor, nn
 
 from pren.core.progressive import Round
 from pren.errors import PrenError
@@ -23,6 +23,7 @@ from pren.inputs import Array, Inputs, as_inputs, chunks
 from pren.methods.declarations import take_declarations
 from pren.methods.params import Learned, Param, declared, param, validate
 from pren.methods.space import Choice, Space
+from pren.modules import Flat
 from pren.preparation import PREPARATIONS, Matrix, Preparation, flat
 from pren.problem import ClassTable, Problem, Setting, candidates_of
 from pren.refinement import REFINEMENTS, Refinement, ScoredPool
@@ -179,6 +180,16 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         """
         return None
 
+    def module(self) -> nn.Module:
+        """The fitted model as one module: inputs (N, *sample_shape) -> (N, L) what `scores` gives.
+
+        Raises:
+            PrenError: If it is not a function of one image that torch can compute.
+        """
+        from pren.methods.module import scoring_module  # which knows this class
+
+        return scoring_module(self)
+
     def save(self, folder: str | Path) -> None:
         """Write the fitted model to a folder, which is made if need be."""
         from pren.methods.storage import save_model  # the storage knows all methods
@@ -216,6 +227,21 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
     @abstractmethod
     def _scores(self, inputs: Inputs) -> NDArray[np.float64]:
         """(N, L) scores, without refinement and γ."""
+
+    def _parts(self) -> tuple[nn.Module, nn.Module]:
+        """What makes features (N, d) of inputs, and what scores them (N, L), without refinement and γ."""
+        assert self.preparation_ is not None
+        return nn.Sequential(Flat(), self.preparation_.module()), self._scorer_module()
+
+    def _scorer_module(self) -> nn.Module:
+        """What `_scores` does in torch: prepared features (N, d) in double precision -> (N, L).
+
+        Raises:
+            PrenError: If there is no such module.
+        """
+        from pren.methods.module import no_module
+
+        raise no_module(self, "it has no module (see Method._scorer_module)")
 
     def _fit(self, problem: Problem) -> None:
         raise NotImplementedError

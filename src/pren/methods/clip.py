@@ -6,12 +6,14 @@ import logging
 from typing import Any, ClassVar
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
 
 from pren.errors import PrenError
 from pren.inputs import Inputs, chunks
 from pren.methods.base import Method
+from pren.methods.module import no_module
 from pren.methods.params import param
+from pren.modules import Bilinear, Flat, Unit
 from pren.preparation import Matrix, flat, unit
 from pren.problem import Problem
 
@@ -58,6 +60,12 @@ class CLIP(Method):
         directions = unit(self.classes_.signatures[order])
         cosines = [unit(flat(chunk)) @ directions.T for chunk in chunks(inputs)]
         return np.concatenate(cosines)[:, np.argsort(order)] / self.temperature
+
+    def _parts(self) -> tuple[nn.Module, nn.Module]:
+        if self.refinement_.looks and self.features != "raw":
+            raise no_module(self, "it scores raw features, and its refinement takes prepared ones (features=raw helps)")
+        directions = unit(self.classes_.signatures) / self.temperature
+        return Flat(), nn.Sequential(Unit(), Bilinear(directions.T))
 
     def _misfit(self) -> str | None:
         """What keeps features and signatures from being compared."""

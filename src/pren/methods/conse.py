@@ -7,12 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.special import softmax
+from torch import Tensor, nn
 
 from pren.methods.base import SCALINGS
 from pren.methods.classifiers import cross_entropy, fit_classifiers
 from pren.methods.linear import LinearMethod
 from pren.methods.params import learned, param
 from pren.methods.space import Real, Whole
+from pren.modules import cosine, fixed
 from pren.preparation import PREPARATIONS, Matrix, unit
 from pren.problem import Problem
 
@@ -52,6 +54,9 @@ class ConSE(LinearMethod):
         table = unit(signatures)
         return lambda x: unit(mixture(softmax(x @ self.weights_.T, axis=1), A, self.top)) @ table.T
 
+    def _scorer_module(self) -> nn.Module:
+        return nn.Sequential(Mixture(self.weights_, self._seen(), self.top), cosine(unit(self.classes_.signatures)))
+
 
 def mixture(p: Matrix, signatures: Matrix, top: int) -> Matrix:
     """(n, m) the mean of the `top` most probable signatures (C, m), weighted by their probabilities p (n, C)."""
@@ -60,3 +65,21 @@ def mixture(p: Matrix, signatures: Matrix, top: int) -> Matrix:
     np.put_along_axis(kept, best, np.take_along_axis(p, best, axis=1), axis=1)
     mixed: Matrix = kept @ signatures / kept.sum(axis=1, keepdims=True)
     return mixed
+
+
+class Mixture(nn.Module):
+    """f(x) in torch, from W (C, d), signatures (C, m) and T."""
+
+    weights: Tensor
+    signatures: Tensor
+
+    def __init__(self, weights: Matrix, signatures: Matrix, top: int) -> None:
+        super().__init__()
+        self.register_buffer("weights", fixed(weights.T))
+        self.register_buffer("signatures", fixed(signatures))
+        self.top = min(top, len(signatures))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, d) -> (n, m)."""
+        p, best = (x @ self.weights).softmax(dim=1).topk(self.top, dim=1)
+        return (p[:, :, None] * self.signatures[best]).sum(dim=1) / p.sum(dim=1, keepdim=True)

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
+from torch import nn
 
 from pren.inputs import Inputs
 from pren.methods.base import SCALINGS, Method
@@ -14,6 +15,7 @@ from pren.methods.classifiers import fit_classifiers, weighted_one_versus_other
 from pren.methods.params import learned, param
 from pren.methods.posterior import eszsl_weights, mean_length, posterior
 from pren.methods.space import Real, Whole
+from pren.modules import Bilinear
 from pren.preparation import PREPARATIONS, Matrix
 from pren.problem import Problem, candidates_of
 from pren.scoring import best_candidate
@@ -127,6 +129,9 @@ class DCL(Method):
 
     def _scores(self, inputs: Inputs) -> Matrix:
         return np.concatenate([x / self.length_ @ self.weights_.T + self.biases_ for x in self._chunks(inputs)])
+
+    def _scorer_module(self) -> nn.Module:
+        return Bilinear((self.weights_ / self.length_).T, self.biases_)
 
 
 def diverse(X: Matrix, count: int, clusters: int, seed: int) -> NDArray[np.int64]:

@@ -20,6 +20,7 @@ from pren.preparation import Matrix, Preparation
 from pren.problem import Problem
 from pren.vision.backbones import DEFAULT, check_takes, create_backbone, find_backbone
 from pren.vision.preprocessing import Geometry, Preprocessing
+from pren.vision.timm_backbone import TimmBackbone
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +98,16 @@ class EndToEnd(NetworkMethod):
         fabric = fabric or single_process()
         features: Matrix = apply(fabric, self._backbone().to(fabric.device), inputs).astype(np.float64)
         return features
+
+    def _parts(self) -> tuple[nn.Module, nn.Module]:
+        if self.preparation_ is not None:
+            return super()._parts()
+        scorer = self._scorer_module()
+        network = cast(nn.Module, scorer.network)
+        backbone, network.backbone = cast(nn.Module, network.backbone), nn.Identity()
+        if isinstance(backbone, TimmBackbone):
+            backbone.precision = "float32"  # of all who run exported models, few have bfloat16; the weights are float32
+        return backbone, scorer
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors, facts = super()._state()

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
+from torch import nn
+
 from pren.methods.base import SCALINGS
 from pren.methods.linear import LinearMethod, solve_ridge
 from pren.methods.params import learned, param
 from pren.methods.space import Real
+from pren.modules import Bilinear
 from pren.preparation import PREPARATIONS, Matrix
 from pren.problem import Problem
 
@@ -45,3 +48,6 @@ class ESZSL(LinearMethod):
     def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
         compatibility = self.weights_ @ signatures.T
         return lambda x: x @ compatibility
+
+    def _scorer_module(self) -> nn.Module:
+        return Bilinear(self.weights_ @ self.classes_.signatures.T)

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.kernel_ridge import KernelRidge
-from torch import Tensor
+from torch import Tensor, nn
 
 from pren.inputs import Inputs
 from pren.methods.base import SCALINGS, Method
 from pren.methods.params import learned, param
 from pren.methods.space import Real
+from pren.modules import DiagonalGaussians
 from pren.preparation import PREPARATIONS, Matrix
 from pren.problem import Problem
 
@@ -88,6 +89,9 @@ class GFZSL(Method):
 
     def _scores(self, inputs: Inputs) -> Matrix:
         return np.concatenate([log_densities(x, self.means_, self.variances_) for x in self._chunks(inputs)])
+
+    def _scorer_module(self) -> nn.Module:
+        return DiagonalGaussians(self.means_, self.variances_)
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)

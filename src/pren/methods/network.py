@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, cast
 
@@ -27,7 +28,6 @@ from pren.methods.params import param
 from pren.preparation import Matrix
 from pren.problem import Problem
 from pren.refinement import REFINEMENTS
-from pren.scoring import calibrated
 
 ROUND_NUMBER = "round.number"  # in the state of training
 
@@ -131,14 +131,6 @@ class NetworkMethod(Method):
             "round.labels": torch.from_numpy(pseudo.labels),
         }
 
-    def module(self) -> nn.Module:
-        """The fitted model as one module: inputs as the network takes them -> (N, L) what `scores` gives."""
-        self._check_fitted()
-        if self.refinement_.looks:
-            raise PrenError(f"A module cannot refine: fit with refinement=none, not {self.refinement}.")
-        gamma = -calibrated(np.zeros((1, len(self.classes_))), self.classes_, self.setting_, self.gamma)[0]
-        return ScoringModule(self.network_.eval(), np.argsort(self._order()), gamma)
-
     @abstractmethod
     def _adam(self, network: Any) -> torch.optim.Adam:
         """The optimiser of a network."""
@@ -183,6 +175,9 @@ class NetworkMethod(Method):
         by_name = apply(fabric, self.network_.to(fabric.device), self._as_input(inputs), self._at_once())
         scores: Matrix = by_name[:, np.argsort(self._order())]
         return scores
+
+    def _scorer_module(self) -> nn.Module:
+        return ByName(deepcopy(self.network_).cpu(), np.argsort(self._order()))
 
     def _fit_refinement(self, problem: Problem, fabric: Fabric | None = None) -> None:
         super()._fit_refinement(problem, fabric)
@@ -236,27 +231,24 @@ def _check_weights(network: nn.Module, saved: dict[str, Tensor]) -> None:
             raise ValueError(f"{name} is {found}, not {asked}")
 
 
-class ScoringModule(nn.Module):
-    """A network whose columns are brought to the order of the class table, less γ.
+class ByName(nn.Module):
+    """A network whose columns are brought to the order of the class table.
 
     Args:
-        network: (N, ...) -> (N, L), classes in the order of their names.
+        network: (N, ...) in single precision -> (N, L), classes in the order of their names.
         columns: (L,) where each class of the table stands there.
-        gamma: (L,) what is taken off each.
     """
 
     columns: Tensor
-    gamma: Tensor
 
-    def __init__(self, network: nn.Module, columns: NDArray[np.int64], gamma: Matrix) -> None:
+    def __init__(self, network: nn.Module, columns: NDArray[np.int64]) -> None:
         super().__init__()
         self.network = network
         self.register_buffer("columns", torch.from_numpy(columns))
-        self.register_buffer("gamma", torch.from_numpy(gamma))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(N, ...) -> (N, L)."""
-        return cast(Tensor, self.network(inputs)[:, self.columns] - self.gamma)
+        return cast(Tensor, self.network(inputs.float())[:, self.columns])
 
 
 class EpochMethod(NetworkMethod):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import inv
 from scipy.special import softmax
-from torch import Tensor
+from torch import Tensor, nn
 
 from pren.inputs import Inputs
 from pren.methods.base import Method
@@ -17,6 +17,7 @@ from pren.methods.gaussian_process import guess_means
 from pren.methods.gfzsl import class_statistics
 from pren.methods.params import learned, param
 from pren.methods.space import Choice, Real
+from pren.modules import Gaussians
 from pren.preparation import PREPARATIONS, Matrix
 from pren.preparation.whitening import CHANCE
 from pren.problem import Problem
@@ -157,6 +158,9 @@ class PrENPool(Method):
     def _scores(self, inputs: Inputs) -> Matrix:
         fitted = Mixture(self.means_, self.variance_, self.offsets_)
         return np.concatenate([fitted.scores(x) for x in self._chunks(inputs)])
+
+    def _scorer_module(self) -> nn.Module:
+        return Gaussians(self.means_, self.variance_, self.offsets_)
 
     def _take_in(self) -> None:
         """Guess where the class lies, from where all others lie now: those that the pool has placed count as seen ones.

@@ -13,12 +13,13 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from pren.methods.base import SCALINGS
 from pren.methods.linear import LinearMethod
 from pren.methods.params import learned, param
 from pren.methods.space import Real, Whole
+from pren.modules import Bilinear
 from pren.preparation import PREPARATIONS, Matrix
 from pren.problem import Problem
 from pren.seeds import stream
@@ -72,6 +73,9 @@ class RankingMethod(LinearMethod):
     def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
         weights, table = torch.from_numpy(self.weights_), torch.from_numpy(signatures)
         return lambda x: bilinear(torch.from_numpy(x), weights, table).numpy()
+
+    def _scorer_module(self) -> nn.Module:
+        return Bilinear(self.weights_ @ self.classes_.signatures.T)
 
 
 def bilinear(x: Tensor, weights: Tensor, signatures: Tensor) -> Tensor:

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import ClassVar, Literal
 
 from scipy.spatial.distance import cdist
+from torch import nn
 
 from pren.methods.base import SCALINGS
 from pren.methods.linear import LinearMethod, solve_ridge
 from pren.methods.params import learned, param
 from pren.methods.space import Choice, Real
+from pren.modules import Distances, cosine
 from pren.preparation import PREPARATIONS, Matrix, unit
 from pren.problem import Problem
 
@@ -48,3 +50,7 @@ class RidgeS2V(LinearMethod):
             return lambda x: -cdist(x, means)
         directions = unit(means)
         return lambda x: unit(x) @ directions.T
+
+    def _scorer_module(self) -> nn.Module:
+        means = self.classes_.signatures @ self.weights_
+        return Distances(means) if self.distance == "euclid" else cosine(unit(means))

@@ -7,11 +7,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.linalg import eigh
+from torch import nn
 
 from pren.methods.base import SCALINGS
 from pren.methods.linear import LinearMethod
 from pren.methods.params import learned, param
 from pren.methods.space import Real
+from pren.modules import Bilinear, cosine
 from pren.preparation import PREPARATIONS, Matrix, unit
 from pren.problem import Problem
 
@@ -55,6 +57,11 @@ class SAE(LinearMethod):
             return lambda x: unit(x @ self.weights_.T) @ table.T
         decoded = unit(signatures @ self.weights_)
         return lambda x: unit(x) @ decoded.T
+
+    def _scorer_module(self) -> nn.Module:
+        if self.direction == "f2s":
+            return nn.Sequential(Bilinear(self.weights_.T), cosine(unit(self.classes_.signatures)))
+        return cosine(unit(self.classes_.signatures @ self.weights_))
 
 
 def solve_sylvester(left: Matrix, right: Matrix, total: Matrix) -> Matrix:

@@ -9,12 +9,14 @@ import numpy as np
 from scipy.linalg import pinv
 from scipy.spatial.distance import cdist, pdist
 from scipy.special import softmax
+from torch import nn
 
 from pren.methods.base import SCALINGS
 from pren.methods.classifiers import Loss, crammer_singer, fit_classifiers, one_versus_other
 from pren.methods.linear import LinearMethod
 from pren.methods.params import learned, param
 from pren.methods.space import Choice, Real
+from pren.modules import Bilinear
 from pren.preparation import PREPARATIONS, Matrix, unit
 from pren.problem import Problem
 
@@ -64,6 +66,9 @@ class SynC(LinearMethod):
         A = self._seen()
         classifiers = similarity(signatures, A, self.sharpness) @ self.weights_
         return lambda x: x @ classifiers.T
+
+    def _scorer_module(self) -> nn.Module:
+        return Bilinear((similarity(self.classes_.signatures, self._seen(), self.sharpness) @ self.weights_).T)
 
 
 def similarity(signatures: Matrix, phantoms: Matrix, sharpness: float) -> Matrix:

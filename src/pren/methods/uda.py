@@ -6,10 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from torch import nn
 
 from pren.errors import PrenError
 from pren.inputs import Inputs
 from pren.methods.base import SCALINGS, Method
+from pren.methods.module import no_module
 from pren.methods.params import learned, param
 from pren.methods.posterior import eszsl_weights, mean_length, posterior
 from pren.methods.space import Real
@@ -85,6 +87,9 @@ class UDA(Method):
             Y = codes(X, self.dictionary_, targets, self.code_reg, self.sparsity, targets)
             parts.append(unit(Y) @ A.T)
         return np.concatenate(parts)
+
+    def _scorer_module(self) -> nn.Module:
+        raise no_module(self, f"it finds the code of an image in up to {STEPS} steps, until it moves no more")
 
     def _targets(self, X: Matrix) -> Matrix:
         """Σ_c w_ic a_c: (n, m) where the inductive model expects the codes of images (n, d)."""

@@ -7,8 +7,9 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
+from pren.errors import PrenError
 from pren.inputs import Inputs, chunks
 from pren.problem import Problem
 from pren.registry import Registry
@@ -41,6 +42,14 @@ class Preparation(ABC):
     def __call__(self, inputs: Inputs) -> Matrix:
         """All inputs as (N, d'); images are taken as flat pixels."""
         return np.concatenate([self.transform(flat(chunk)) for chunk in chunks(inputs)])
+
+    def module(self) -> nn.Module:
+        """The same as `transform` in torch, (n, d) -> (n, d') in double precision, for models that are exported.
+
+        Raises:
+            PrenError: If there is none.
+        """
+        raise PrenError(f"The preparation {type(self).__name__} has no module, so its models cannot be exported.")
 
     def width(self, d: int) -> int:
         """d', for features of length d."""

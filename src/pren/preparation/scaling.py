@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from torch import nn
 
+from pren import modules
 from pren.inputs import chunks
 from pren.preparation.base import Matrix, Preparation, flat, register_preparation, unit
 from pren.problem import Problem
@@ -26,6 +28,10 @@ class Raw(Preparation):
         """The same (n, d)."""
         return x
 
+    def module(self) -> nn.Module:
+        """See `Preparation.module`."""
+        return nn.Identity()
+
 
 @register_preparation("l2")
 class UnitLength(Raw):
@@ -34,6 +40,10 @@ class UnitLength(Raw):
     def transform(self, x: Matrix) -> Matrix:
         """(n, d), each row of length 1; a row of zeros stays one."""
         return unit(x)
+
+    def module(self) -> nn.Module:
+        """See `Preparation.module`."""
+        return modules.Unit()
 
 
 class _Affine(Preparation):
@@ -48,6 +58,10 @@ class _Affine(Preparation):
     def transform(self, x: Matrix) -> Matrix:
         """Scale (n, d)."""
         return (x - self.arrays["shift"]) * self.arrays["scale"]
+
+    def module(self) -> nn.Module:
+        """See `Preparation.module`."""
+        return modules.Affine(self.arrays["shift"], self.arrays["scale"])
 
 
 @register_preparation("standard")

@@ -7,8 +7,11 @@ directions of labelled and pool images together, and unit length again.
 from __future__ import annotations
 
 import numpy as np
+import torch
 from scipy.linalg import eigh
+from torch import Tensor, nn
 
+from pren import modules
 from pren.errors import PrenError
 from pren.inputs import Inputs, chunks
 from pren.preparation.base import Matrix, Preparation, flat, register_preparation, unit
@@ -68,9 +71,31 @@ class Whitened(Preparation):
         deviations[np.linalg.norm(deviations, axis=1) <= ROUNDING] = 0.0  # which has no direction
         return unit(deviations @ self.arrays["map"])
 
+    def module(self) -> nn.Module:
+        """See `Preparation.module`."""
+        return WhitenedModule(self.arrays["centre"], self.arrays["map"])
+
     def width(self, d: int) -> int:
         """How many directions are kept."""
         return int(self.arrays["map"].shape[1])
+
+
+class WhitenedModule(nn.Module):
+    """What `Whitened.transform` does, in torch, with a centre (d,) and a map (d, k)."""
+
+    centre: Tensor
+    map: Tensor
+
+    def __init__(self, centre: Matrix, map: Matrix) -> None:
+        super().__init__()
+        self.register_buffer("centre", modules.fixed(centre))
+        self.register_buffer("map", modules.fixed(map))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, d) -> (n, k)."""
+        deviations = modules.unit(x.sign() * x.abs().sqrt()) - self.centre
+        off_centre = torch.linalg.vector_norm(deviations, dim=1, keepdim=True) > ROUNDING
+        return modules.unit(deviations * off_centre @ self.map)
 
 
 def _rooted(x: Matrix) -> Matrix:

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
+from torch import Tensor, nn
 
+from pren.errors import PrenError
 from pren.problem import ClassTable
 from pren.registry import Registry
 
@@ -81,6 +84,14 @@ class Refinement(ABC):
     def scores(self, scores: Scores, features: Scores) -> Scores:
         """Scores (n, L) of a method and features (n, d) -> (n, L)."""
 
+    def module(self) -> RefinementModule:
+        """The same as `scores` in torch, for models that are exported.
+
+        Raises:
+            PrenError: If there is none.
+        """
+        raise PrenError(f"The refinement {type(self).__name__} has no module, so its models cannot be exported.")
+
     @classmethod
     def restore(cls: type[Self], arrays: dict[str, Scores], candidates: Classes, d: int) -> Self:
         """The inverse of reading `arrays`.
@@ -111,6 +122,39 @@ class Refinement(ABC):
             behind = refined.min(axis=1, keepdims=True) - 1.0
             wide[:, ~self.candidates] = behind + others - others.max(axis=1, keepdims=True)
         return wide
+
+
+class RefinementModule(nn.Module):
+    """A refinement in torch, in double precision; one writes `refined`.
+
+    Args:
+        candidates: (L,) the C classes that an image can be taken for.
+    """
+
+    columns: Tensor
+    others: Tensor | None  # torch cannot save a tensor of nothing
+    order: Tensor
+
+    def __init__(self, candidates: Classes) -> None:
+        super().__init__()
+        columns, others = np.flatnonzero(candidates), np.flatnonzero(~candidates)
+        self.register_buffer("columns", torch.from_numpy(columns))
+        self.register_buffer("others", torch.from_numpy(others) if len(others) else None)
+        self.register_buffer("order", torch.from_numpy(np.argsort(np.concatenate([columns, others]))))
+
+    def refined(self, scores: Tensor, features: Tensor) -> Tensor:
+        """Scores (n, C) of the candidates and features (n, d) -> (n, C)."""
+        raise NotImplementedError
+
+    def forward(self, scores: Tensor, features: Tensor) -> Tensor:
+        """Scores (n, L) and features (n, d) -> (n, L); see `Refinement._widened`."""
+        refined = self.refined(scores[:, self.columns], features)
+        if self.others is None:
+            return refined
+        others = scores[:, self.others]
+        behind = refined.amin(dim=1, keepdim=True) - 1.0
+        wide = torch.cat([refined, behind + others - others.amax(dim=1, keepdim=True)], dim=1)
+        return wide[:, self.order]
 
 
 REFINEMENTS: Registry[type[Refinement]] = Registry("refinement")

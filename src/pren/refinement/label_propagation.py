@@ -18,13 +18,18 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.cluster import MiniBatchKMeans
+from torch import Tensor
 
+from pren import modules
 from pren.refinement.base import (
+    DECIDED,
     Classes,
     Refinement,
+    RefinementModule,
     ScoredPool,
     Scores,
     Sides,
@@ -75,6 +80,10 @@ class LabelPropagation(Refinement):
         refined *= learned["weights"]
         return self._widened(refined, scores)
 
+    def module(self) -> RefinementModule:
+        """See `Refinement.module`."""
+        return LabelPropagationModule(self.candidates, self.arrays)
+
     @classmethod
     def restore(cls, arrays: dict[str, Scores], candidates: Classes, d: int) -> LabelPropagation:
         """See `Refinement.restore`."""
@@ -82,6 +91,42 @@ class LabelPropagation(Refinement):
         if not len(arrays["anchors"]) or not (arrays["width"] > 0).all():
             raise ValueError("the refinement has no anchors, or their width is not positive")
         return restored
+
+
+class LabelPropagationModule(RefinementModule):
+    """What `LabelPropagation.scores` does, in torch, with the same arrays."""
+
+    anchors: Tensor
+    width: Tensor
+    shares: Tensor
+    weights: Tensor
+
+    def __init__(self, candidates: Classes, arrays: dict[str, Scores]) -> None:
+        super().__init__(candidates)
+        for name, array in arrays.items():
+            self.register_buffer(name, modules.fixed(array))
+
+    def refined(self, scores: Tensor, features: Tensor) -> Tensor:
+        """(n, C)."""
+        centred = scores - scores.mean(dim=1, keepdim=True)
+        spread = centred.square().mean(dim=1, keepdim=True).sqrt()
+        scaled = centred / torch.where(spread > 0, spread, torch.ones_like(spread))
+        start = (DECIDED * scaled).softmax(dim=1)
+        places, links = self._links(features)
+        propagated = (links[:, :, None] * self.shares[places]).sum(dim=1)
+        return ((1 - KEPT) * propagated + KEPT * start) * self.weights
+
+    def _links(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Places (n, k) of the nearest anchors and their weights (n, k); see `weights_of`."""
+        count = min(LINKS, len(self.anchors))
+        squares = modules.squared_distances(features, self.anchors)
+        distances, places = squares.topk(min(count + 1, len(self.anchors)), dim=1, largest=False)
+        gaussian = (-(distances - distances[:, :1]) / self.width).exp()
+        weights = gaussian[:, :count]
+        if len(self.anchors) > count:
+            weights = weights - gaussian[:, count:]
+        weights = torch.where(weights[:, :1] == 0, torch.ones_like(weights), weights)
+        return places[:, :count], weights / weights.sum(dim=1, keepdim=True)
 
 
 def find_anchors(X: Scores, most: int) -> Scores:

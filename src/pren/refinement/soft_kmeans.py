@@ -11,10 +11,13 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.special import softmax
+from torch import Tensor
 
+from pren.modules import Gaussians
 from pren.refinement.base import (
     Classes,
     Refinement,
+    RefinementModule,
     ScoredPool,
     Scores,
     Sides,
@@ -60,6 +63,10 @@ class SoftKMeans(Refinement):
             refined[block] = -0.5 * squares / self.arrays["variance"] + self.arrays["offsets"]
         return self._widened(refined, scores)
 
+    def module(self) -> RefinementModule:
+        """See `Refinement.module`."""
+        return SoftKMeansModule(self.candidates, Gaussians(**self.arrays))
+
     @classmethod
     def restore(cls, arrays: dict[str, Scores], candidates: Classes, d: int) -> SoftKMeans:
         """See `Refinement.restore`."""
@@ -67,6 +74,19 @@ class SoftKMeans(Refinement):
         if not (arrays["variance"] > 0).all():
             raise ValueError("the variance of the refinement must be positive")
         return restored
+
+
+class SoftKMeansModule(RefinementModule):
+    """What `SoftKMeans.scores` does, in torch."""
+
+    def __init__(self, candidates: Classes, densities: Gaussians) -> None:
+        super().__init__(candidates)
+        self.densities = densities
+
+    def refined(self, scores: Tensor, features: Tensor) -> Tensor:
+        """The features alone decide."""
+        densities: Tensor = self.densities(features)
+        return densities
 
 
 def maximise(pool: ScoredPool, q: Scores, densities: Scores) -> tuple[Scores, float]:

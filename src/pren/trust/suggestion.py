@@ -37,6 +37,8 @@ def suggest(features: Matrix, doubt: Matrix, count: int, given: Places | None = 
     left = left[:: -(-len(left) // MOST_COMPARED) or 1]
     if not len(left):
         return left
+    # By a power of two, which rounds nothing: squares of large features are beyond float32.
+    features = np.ldexp(features, -np.frexp(np.abs(features).max(initial=0.0))[1])
     X, labelled = features[left], features[given]
     distances = euclidean_distances(X, squared=True).astype(np.float32)
     h = _near(distances)

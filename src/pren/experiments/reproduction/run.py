@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from pren.experiments.computing import OnCell, compute_cells
-from pren.experiments.extras import need
 from pren.experiments.folder import held_folder
 from pren.experiments.reproduction.claims import Evidence, claims
 from pren.experiments.reproduction.complexity import complexity
@@ -15,6 +14,7 @@ from pren.experiments.reproduction.plan import Plan, Wishes
 from pren.experiments.reproduction.sensitivity import draw, sensitivity, sensitivity_wishes
 from pren.experiments.reproduction.sheets import Sheet, keep_sheets
 from pren.experiments.reproduction.tables import datasets, gzsl, gzsl_wishes, zsl, zsl_wishes
+from pren.extras import need
 
 Part = Literal["datasets", "zsl", "gzsl", "sensitivity", "complexity", "claims", "all"]
 PARTS: tuple[str, ...] = get_args(Part)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pren.core.projection import DEFAULT_DIM
-from pren.experiments.extras import need
 from pren.experiments.reproduction.paper import DIMENSIONS, HEADS, Column
 from pren.experiments.reproduction.plan import EMBEDDED, Plan, Results, Wanted, Wishes, title_of, wish
 from pren.experiments.reproduction.sheets import HERE, Curve, Sheet
 from pren.experiments.reproduction.tables import QUICK_NOTE, shown
+from pren.extras import need
 from pren.files import write_bytes
 
 BENCHMARK: Column = ("cub", "PS")

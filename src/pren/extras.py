@@ -1,4 +1,4 @@
-"""Packages that only experiments need: imported when they are, with a message that says how to get them."""
+"""Packages that few need: imported when they are, with a message that says how to get them."""
 
 from __future__ import annotations
 

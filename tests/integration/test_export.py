@@ -1,0 +1,153 @@
+"""``pren export``: a file that is used without pren, and what can go wrong."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pren.predictor import Predictor
+from pren.runs.manifest import MANIFEST
+from pren.vision.weights import PACKAGES
+
+pytestmark = pytest.mark.slow
+runtime = pytest.importorskip("onnxruntime", reason="pip install 'pren[export]'")
+pytest.importorskip("onnxscript", reason="pip install 'pren[export]'")
+
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "export.md"
+EXAMPLE = re.findall(r"^```python\n(.*?)^```\n", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)[0]
+WITHOUT_PREN = "import sys; sys.modules['pren'] = None; sys.argv = sys.argv[1:]; exec(sys.argv[0])"
+CANDIDATES = [os.environ.get("PREN_DATA"), Path(__file__).parents[2].parent / "shared" / "data"]
+BIRDS = next(
+    (Path(root, "CUB_200_2011/images") for root in CANDIDATES if root and Path(root, "CUB_200_2011/images").is_dir()),
+    None,
+)
+LITE = "tf_efficientnet_lite0"
+
+
+def run_example(*photographs):
+    """The lines that the example on the page prints, in a process that cannot import pren."""
+    command = [sys.executable, "-c", WITHOUT_PREN, EXAMPLE, *map(str, photographs)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def assert_the_example_agrees(photographs):
+    """The same classes and confidence as the library's, and scores within a thousandth of their spread."""
+    predictor = Predictor.load("run")
+    found = predictor.predict(photographs, top=1)
+    lines = run_example(*photographs)
+    assert [(path, name) for path, name, *_ in lines] == [
+        (str(path), labels[0]) for path, labels in zip(photographs, found.labels, strict=True)
+    ]
+    if predictor.trust is not None:
+        assert np.allclose([float(line[2]) for line in lines], found.confidence, atol=1e-3)
+    session = runtime.InferenceSession("birds.onnx")
+    levels = np.stack([predictor._opened(path)[1][[0]].numpy()[0] for path in map(str, photographs)])
+    scores = session.run(["scores"], {"images": np.rint(levels * 255).astype(np.uint8)})[0]
+    expected = predictor.scores(photographs)
+    assert np.abs(scores - expected).max() < 1e-3 * expected.std()
+
+
+class TestPhotographs:
+    def test_the_example_on_the_page_needs_no_pren(self, good, manydata, tiny_weights):
+        good("fit", manydata, "--backbone=test_resnet", f"--weights={tiny_weights}", "--out=run")
+        report = json.loads(good("export", "run", "--out=birds.onnx", "--json").out)
+        assert Predictor.load("run").trust is not None
+        assert report["input"]["type"] == "uint8"
+        assert report["preprocessing"]["geometry"] == "whole"
+        assert_the_example_agrees(sorted(manydata.rglob("unlabelled/**/*.png")))
+
+    def test_a_backbone_that_is_trained_with_the_rest(self, good, mydata, small, tiny_weights):
+        good("fit", mydata, *small, "--backbone=test_resnet", f"--weights={tiny_weights}", "--set=dim=2", "--out=run")
+        assert "uint8 (N, 3, 160, 160)" in good("export", "run", "--out=birds.onnx").out
+        assert_the_example_agrees(sorted(mydata.rglob("unlabelled/**/*.png")))
+
+    @pytest.mark.skipif(BIRDS is None, reason="CUB's photographs are not here: name their folder in PREN_DATA")
+    @pytest.mark.skipif(find_spec(PACKAGES[LITE].module) is None, reason="the offline weights are not installed")
+    def test_real_photographs(self, good):
+        classes = sorted(BIRDS.iterdir())[:7]
+        for folder in classes:
+            to = Path("birds", "images", folder.name) if folder in classes[:5] else Path("birds", "unlabelled")
+            to.mkdir(parents=True, exist_ok=True)
+            for file in sorted(folder.iterdir())[:5]:
+                (to / file.name).write_bytes(file.read_bytes())
+        rng = np.random.default_rng(0)
+        rows = [",".join([folder.name, *map(str, rng.random(6))]) for folder in classes]
+        Path("birds/signatures.csv").write_text("\n".join(["class,a,b,c,d,e,f", *rows, ""]))
+        good("fit", "birds", f"--backbone={LITE}", "--out=run")
+        good("export", "run", "--out=birds.onnx")
+        assert_the_example_agrees(sorted(Path("birds/unlabelled").iterdir()))
+
+    def test_features_without_the_backbone(self, good, mydata, tiny_weights):
+        good("fit", mydata, "--backbone=test_resnet", f"--weights={tiny_weights}", "--out=run")
+        said = good("export", "run", "--features", "--format=torch", "--out=head.pt2").out
+        assert re.search(r"takes float32 \(N, \d+\), any N", said)
+
+
+def test_how_sure_a_label_has_to_be_is_told(good, data):
+    good("fit", data(), "--method=eszsl", "--out=run")
+    said = good("export", "run", "--format=torch", "--precision=0.1", "--out=model.pt2").out
+    assert re.search(r"confidence of [\d.]+ or more, 10% should be right", said)
+
+
+class TestBadInput:
+    @pytest.fixture
+    def run(self, good, data):
+        """A run on features."""
+        good("fit", data(), "--method=eszsl", "--out=run")
+        return "run"
+
+    def test_a_file_that_is_there_stays(self, bad, run):
+        Path("model.onnx").write_text("mine")
+        assert "model.onnx already exists" in bad("export", run, "--out=model.onnx")
+        assert Path("model.onnx").read_text() == "mine"
+
+    def test_no_run(self, bad):
+        Path("empty").mkdir()
+        assert "not a run folder" in bad("export", "empty", "--out=model.onnx")
+        assert "not a run folder" in bad("export", "nowhere", "--out=model.onnx")
+
+    def test_a_run_that_is_not_finished(self, bad, run):
+        Path(run, MANIFEST).unlink()
+        assert "pren fit --resume --out run" in bad("export", run, "--out=model.onnx")
+        assert not Path("model.onnx").exists()
+
+    def test_a_run_whose_model_is_gone(self, bad, run):
+        Path(run, "model.safetensors").unlink()
+        assert "model.safetensors" in bad("export", run, "--out=model.onnx")
+
+    def test_a_damaged_model(self, bad, run):
+        path = Path(run, "model.safetensors")
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 1
+        path.write_bytes(content)
+        assert "model.safetensors" in bad("export", run, "--out=model.onnx")
+        assert not Path("model.onnx").exists()
+
+    def test_a_method_that_cannot(self, good, bad, data):
+        good("fit", data(), "--method=uda", "--set=rounds=1", "--out=run")
+        assert "uda cannot be exported" in bad("export", "run", "--out=model.onnx")
+
+    def test_no_folder_to_write_to(self, bad, run):
+        assert "nowhere" in bad("export", run, "--out=nowhere/model.onnx")
+
+    def test_without_the_extra(self, bad, run, monkeypatch):
+        monkeypatch.setitem(sys.modules, "onnxscript", None)
+        assert "pip install 'pren[export]'" in bad("export", run, "--out=model.onnx")
+
+    def test_a_precision_that_nothing_reaches_or_nobody_knows(self, good, bad, data, run):
+        assert "more than 0 and at most 1" in bad("export", run, "--precision=2", "--out=model.onnx")
+        good("fit", data(), "--method=eszsl", "--rehearsals=0", "--out=other")
+        assert "Nobody knows" in bad("export", "other", "--precision=0.9", "--out=model.onnx")
+
+    def test_features_of_a_model_of_images(self, good, bad, data, small):
+        good("fit", data("images"), *small, "--set=backbone=small-cnn", "--out=run")
+        assert "leave --features out" in bad("export", "run", "--features", "--out=model.onnx")

@@ -1,0 +1,123 @@
+"""Every method as one module: what NumPy computes, or why not."""
+
+import numpy as np
+import pytest
+import torch
+
+from pren.errors import PrenError
+from pren.methods.base import Method
+from pren.methods.registry import METHODS
+from pren.preparation import PREPARATIONS
+from pren.refinement import REFINEMENTS
+
+NOT_EXPORTED = {"uda": "up to 1000 steps"}
+EXPORTED = [name for name in METHODS if name not in NOT_EXPORTED]
+SETTINGS = pytest.mark.parametrize("setting", ["zsl", "gzsl"])
+
+
+def by_module(model, inputs):
+    with torch.inference_mode():
+        return model.module()(torch.from_numpy(inputs)).numpy()
+
+
+def assert_same(model, pool):
+    """To single precision: networks compute in it, and all else is double."""
+    assert np.allclose(by_module(model, pool), model.scores(pool), rtol=1e-5, atol=1e-6)
+
+
+@SETTINGS
+@pytest.mark.parametrize("shape", [(5,), (1, 8, 12)], ids=["features", "images"])
+@pytest.mark.parametrize("name", EXPORTED)
+def test_the_module_gives_the_scores(name, quick, make_problem_of, whole, setting, shape):
+    problem = make_problem_of(name, setting=setting, shape=shape)
+    assert_same(quick(name, gamma=0.25).fit(problem), whole(problem.pool))
+
+
+@pytest.mark.parametrize("name", NOT_EXPORTED)
+def test_a_method_that_cannot_says_why(name, quick, make_problem_of):
+    with pytest.raises(PrenError, match=NOT_EXPORTED[name]):
+        quick(name).fit(make_problem_of(name)).module()
+
+
+@SETTINGS
+@pytest.mark.parametrize("refinement", [name for name in REFINEMENTS if name != "none"])
+@pytest.mark.parametrize("name", ["eszsl", "pren", "pren-pool", "clip"])
+def test_scores_are_refined_by_the_module(name, refinement, quick, make_problem_of, whole, setting):
+    problem = make_problem_of(name, setting=setting, pool_per_class=20)
+    model = quick(name, refinement=refinement, balance=0.5, gamma=0.25, features="raw").fit(problem)
+    assert_same(model, whole(problem.pool))
+
+
+def test_images_of_a_backbone_are_refined(quick, make_problem, whole):
+    problem = make_problem(shape=(1, 8, 12))
+    assert_same(quick("pren", refinement="soft-kmeans").fit(problem), whole(problem.pool))
+
+
+@pytest.mark.parametrize("features", PREPARATIONS)
+@pytest.mark.parametrize("name", ["eszsl", "qfsl"])
+def test_features_are_prepared_by_the_module(name, features, quick, make_problem, whole):
+    problem = make_problem()
+    pool = np.concatenate([whole(problem.pool), np.zeros((1, 5), dtype=np.float32)])
+    assert_same(quick(name, features=features).fit(problem), pool)
+
+
+@pytest.mark.parametrize(("name", "option"), [("ridge-s2v", {"distance": "euclid"}), ("sae", {"direction": "f2s"})])
+def test_what_a_parameter_changes_is_in_the_module(name, option, quick, make_problem, whole):
+    problem = make_problem()
+    assert_same(quick(name, **option).fit(problem), whole(problem.pool))
+
+
+def test_few_images_make_fewer_anchors_than_links(quick, make_problem, whole):
+    problem = make_problem(n_unseen=2, pool_per_class=3)
+    model = quick("eszsl", refinement="label-propagation").fit(problem)
+    assert len(model.refinement_.arrays["anchors"]) < 3
+    assert_same(model, whole(problem.pool))
+
+
+def test_a_gamma_that_was_chosen_stands_for_the_parameter(quick, make_problem, whole):
+    problem = make_problem(setting="gzsl")
+    for name in ("eszsl", "qfsl"):
+        model = quick(name, gamma=0.25).fit(problem)
+        model.chosen_gamma_ = 0.5
+        assert_same(model, whole(problem.pool))
+
+
+def test_the_module_is_a_copy(quick, make_problem, whole):
+    problem = make_problem()
+    model = quick("eszsl").fit(problem)
+    module, expected = model.module(), model.scores(problem.pool)
+    model.weights_ += 1
+    assert np.allclose(module(torch.from_numpy(whole(problem.pool))).numpy(), expected)
+
+
+def test_a_backbone_in_bfloat16_leaves_in_float32(quick, make_problem):
+    problem = make_problem(shape=(3, 32, 32))
+    model = quick("pren", backbone="test_resnet", weights="random").fit(problem)
+    model.network_.backbone.precision = "bfloat16"
+    assert model.module().features.precision == "float32"
+    assert model.network_.backbone.precision == "bfloat16"
+
+
+def test_clip_with_a_refinement_of_prepared_features_says_why_not(quick, make_problem_of):
+    model = quick("clip", features="standard", refinement="soft-kmeans").fit(make_problem_of("clip"))
+    with pytest.raises(PrenError, match="features=raw"):
+        model.module()
+
+
+def test_there_is_no_module_before_fitting(quick):
+    with pytest.raises(PrenError, match="not fitted"):
+        quick("eszsl").module()
+
+
+def test_a_method_of_somebody_else_without_a_module_says_so(quick, make_problem):
+    class Theirs(Method):
+        name = "theirs"
+
+        def _fit(self, problem):
+            pass
+
+        def _scores(self, inputs):
+            return np.zeros((len(inputs), len(self.classes_)))
+
+    with pytest.raises(PrenError, match="theirs cannot be exported: it has no module"):
+        Theirs().fit(make_problem()).module()
