@@ -81,7 +81,7 @@ class TestImageTower:
         assert find_backbone("clip:ViT-B-16-SigLIP").preprocessing() == wanted  # a file's are the first tag's
 
     def test_random_weights(self, tiny_clip, caplog):
-        assert backbone("random").width == 8
+        assert backbone("random").shape == (8,)
         assert "clip:tiny has random weights" in caplog.text
 
 

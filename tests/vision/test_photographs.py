@@ -129,7 +129,7 @@ def test_only_photographs_can_be_frozen(problem, frozen):
 def test_a_frozen_problem_is_one_of_features(problem, frozen, tiny):
     after, _ = frozen(replace(problem, backbone="resnet18"))
     assert isinstance(after.train, CachedFeatures)
-    assert after.train.sample_shape == after.pool.sample_shape == (tiny.width,)
+    assert after.train.sample_shape == after.pool.sample_shape == tiny.shape
     assert after.backbone is None  # or a method would look for images to give it
     assert after.extractor["facts"] == tiny.facts
     assert after.fingerprint() == frozen(problem)[0].fingerprint()
