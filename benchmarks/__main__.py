@@ -12,6 +12,7 @@ import torch
 
 from benchmarks import (
     exported,
+    decoding,
     extraction,
     machine,
     memory,
@@ -32,6 +33,7 @@ BENCHMARKS = {
     "memory": memory.run,
     "pools": pools.run,
     "processes": processes.run,
+    "decoding": decoding.run,
     "extraction": extraction.run,
     "report": report.run,
     "exported": exported.run,

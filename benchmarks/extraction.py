@@ -44,7 +44,7 @@ def run(settings: Settings) -> list[Table]:
     )
     memory = Table("Peak memory of an extraction", ["images", "MB"])
     with tempfile.TemporaryDirectory() as name:
-        folder = _photographs(Path(name), max(*counts, in_a_turn))
+        folder = photographs(Path(name), max(*counts, in_a_turn))
         taken = _in_a_process(folder, in_a_turn, turns, backbone)
         rate.rows.append(
             (f"{in_a_turn}", f"{taken['bare']:.1f}", f"{taken['rate']:.1f}", f"{taken['rate'] / taken['bare']:.2f}")
@@ -59,7 +59,7 @@ def run(settings: Settings) -> list[Table]:
     return [rate, memory]
 
 
-def _photographs(folder: Path, count: int) -> Path:
+def photographs(folder: Path, count: int) -> Path:
     """CUB's, or made ones: smooth, with some noise, so that they are about as large as files."""
     real = Path(os.environ.get("PREN_DATA", "")) / "CUB_200_2011" / "images"
     if "PREN_DATA" in os.environ and real.is_dir():
