@@ -190,6 +190,28 @@ class TestSources:
         assert "--format is for a file" in bad("predict", "run", "new", "--format", "csv")
 
 
+class TestSorting:
+    @pytest.mark.parametrize("how", [(), ("--sort-as", "symlink"), ("--sort-as", "copy")])
+    def test_a_folder_per_class(self, good, run, arrays, how):
+        run("images")
+        save_images(ArrayInputs(arrays("images")["pool"].clip(0, 1)), np.arange(5), "new")
+        Path("new/bad.png").write_bytes(b"garbage")
+        out = good("predict", "run", "new", "--sort-into", "sorted", *how).out
+        assert "The photographs are sorted into sorted." in out
+        table = {row[0]: row[1] for row in rows("sorted/labels.csv")[1:]}
+        assert table.pop("bad.png") == ""
+        found = {path.name: path.parent.name for path in Path("sorted").rglob("*.png")}
+        assert found == table
+
+    def test_refused(self, bad, run, arrays):
+        run("images")
+        save_images(ArrayInputs(arrays("images")["pool"].clip(0, 1)), np.arange(2), "new")
+        assert "new/sorted is in new" in bad("predict", "run", "new", "--sort-into", "new/sorted")
+        np.save("new.npy", arrays("images")["pool"])
+        assert "Only photographs can be sorted" in bad("predict", "run", "new.npy", "--sort-into", "sorted")
+        assert not Path("sorted").exists()
+
+
 class TestInterrupted:
     def test_the_same_command_goes_on(self, pren, good, run, arrays, monkeypatch):
         run()

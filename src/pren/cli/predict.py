@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pren.cli.bundles import bundled
 from pren.cli.options import Json, check_new, command_line
 from pren.cli.output import print_json, say, show_log, stdout, table
 from pren.cli.progress import continued, extraction
@@ -16,12 +18,50 @@ from pren.cli.vision import CacheFolder, WeightsFile
 from pren.errors import PrenError
 
 if TYPE_CHECKING:
-    from pren.labelling import Record, Wanted
+    from pren.labelling import Record, Sorter, Wanted
     from pren.predictor import Opened, Predictor
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class TableChoice:
+    """The options about where labels go."""
+
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write the labels: .csv, .jsonl or .parquet; printed by default."),
+    ] = None
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="csv, jsonl, parquet, label-studio or fiftyone; by default as --out ends."),
+    ] = None
+    sort_into: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Also put the photographs into a folder per class there, with labels.csv."),
+    ] = None
+    sort_as: Annotated[
+        Literal["link", "symlink", "copy"],
+        typer.Option(help="Hard links (copies on another disk or from a .tar file), symbolic links or copies."),
+    ] = "link"
+
+    def table(self) -> Path | None:
+        """The file."""
+        return self.sort_into / "labels.csv" if self.out is None and self.sort_into is not None else self.out
+
+    def sorter(self, predictor: Predictor, opened: Opened) -> Sorter | None:
+        """What sorts the photographs, if anything does."""
+        from pren.files import make_folder
+        from pren.labelling import Sorter
+
+        if self.sort_into is None:
+            return None
+        sorter = Sorter(self.sort_into, opened.inputs, predictor.model.classes_.names, self.sort_as)
+        make_folder(self.sort_into)
+        return sorter
+
+
+@bundled
 def predict(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or a folder with a saved model.")],
     inputs: Annotated[
@@ -31,14 +71,8 @@ def predict(
             help="Photographs, folders or .tar files of them, lists of their paths (.txt), or a .npy or .npz file.",
         ),
     ],
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where to write the labels: .csv, .jsonl or .parquet; printed by default."),
-    ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option("--format", help="csv, jsonl, parquet, label-studio or fiftyone; by default as --out ends."),
-    ] = None,
+    *,
+    where: TableChoice,
     column: Annotated[
         str | None, typer.Option(metavar="NAME", help="With it, .csv files are lists: the column with the paths.")
     ] = None,
@@ -54,33 +88,42 @@ def predict(
     With --out, what is finished outlives an interruption: the same command goes on from there.
     """
     show_log()
-    from pren.labelling import Wanted, find_writer, was_finished
+    from pren.labelling import Wanted, find_writer, label, parts_folder, was_finished
     from pren.predictor import Predictor
 
+    out, wanted = where.table(), Wanted(top, among, precision)
+    if out is None and where.form is not None:
+        raise PrenError("--format is for a file: say which with --out.")
     if out is not None and was_finished(out):
         say(f"{out} was finished before.")
         return
     check_new(out)
-    if out is None and form is not None:
-        raise PrenError("--format is for a file: say which with --out.")
-    form = None if out is None else find_writer(out, form)
+    _check_outside(where.sort_into, inputs)
+    form = "" if out is None else find_writer(out, where.form)
     predictor = Predictor.load(run, weights, cache)
-    wanted = Wanted(top, among, precision)
     predictor.check(top, among, precision)
     opened = predictor.open(inputs[0] if len(inputs) == 1 else inputs, column)
-    if out is None or form is None:
+    if out is None:
         _print(predictor, opened, wanted, json)
         return
-    from pren.labelling import label, parts_folder
-
+    sorter = where.sorter(predictor, opened)
     with continued(parts_folder(out)), extraction(doing="labelling") as on_progress:
-        done = label(predictor, run, opened, out, form, wanted, command_line(), on_progress)
+        done = label(predictor, run, opened, out, form, wanted, sorter, command_line(), on_progress)
     if json:
         print_json({**_facts(done.inputs, done.unreadable, done.unsure, done.ranks), "out": str(out)})
         return
     unread = f" {done.unreadable} of them could not be read." if done.unreadable else ""
     unsure = f" {done.unsure} of them have no label: none is sure enough." if precision is not None else ""
     say(f"{done.inputs} predictions are in {out}.{unread}{unsure}")
+    if where.sort_into is not None:
+        say(f"The photographs are sorted into {where.sort_into}.")
+
+
+def _check_outside(folder: Path | None, inputs: list[Path]) -> None:
+    """Refuse to sort photographs into a folder that they are taken from: they would be found there the next time."""
+    for source in inputs:
+        if folder is not None and source.is_dir() and folder.resolve().is_relative_to(source.resolve()):
+            raise PrenError(f"{folder} is in {source}, where the photographs come from: sort into a folder elsewhere.")
 
 
 def _print(predictor: Predictor, opened: Opened, wanted: Wanted, json: bool) -> None:

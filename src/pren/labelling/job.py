@@ -16,6 +16,7 @@ from pren.files import replacing, sha256
 from pren.labelling.formats import WRITERS
 from pren.labelling.parts import Parts
 from pren.labelling.records import Record, records
+from pren.labelling.sorting import Sorter
 from pren.methods.storage import MODEL_FILE
 from pren.predictor import Opened, Predictor
 from pren.runs.lock import Lock
@@ -68,6 +69,7 @@ def label(
     out: Path,
     form: str,
     wanted: Wanted,
+    sorter: Sorter | None = None,
     command: str = "",
     on_progress: OnLabelled | None = None,
     fabric: Fabric | None = None,
@@ -83,6 +85,7 @@ def label(
         out: The table. Its parts are in a folder beside it until it is whole.
         form: One of `WRITERS`.
         wanted: Which labels.
+        sorter: Sorts the photographs into folders, too.
         command: For the message that others get who want to write the same table.
         on_progress: Called after every few images.
         fabric: The processes, launched; None for this one alone.
@@ -111,7 +114,7 @@ def label(
             )
         with agreed(fabric):
             if fabric.is_global_zero:
-                _join(parts, sizes, form, done)
+                _join(parts, sizes, form, done, sorter)
     finally:
         if lock is not None:
             lock.release()
@@ -139,10 +142,11 @@ def _label_parts(
         now += len(part)
 
 
-def _join(parts: Parts, sizes: list[int], form: str, done: Labelled) -> None:
+def _join(parts: Parts, sizes: list[int], form: str, done: Labelled, sorter: Sorter | None) -> None:
     """Make the table of the parts, and remove these; a table without a single label is none."""
     with replacing(parts.out) as temporary:
-        WRITERS[form](temporary, done.ranks, done.watch(parts.read(sizes)))
+        rows = done.watch(parts.read(sizes))
+        WRITERS[form](temporary, done.ranks, rows if sorter is None else sorter.watch(rows))
         if done.unreadable > SHOWN:
             log.warning("%d more cannot be read: see the column error.", done.unreadable - SHOWN)
         if done.inputs and done.unreadable == done.inputs:

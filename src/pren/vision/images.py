@@ -130,6 +130,17 @@ class ImageFiles(Inputs):
         except (PrenError, MemoryError):
             return None
 
+    def path(self, place: int) -> Path | None:
+        """Where a file is; None for what is no file of its own."""
+        return self._path(place) if isinstance(self._items[place], str) else None
+
+    def content(self, place: int) -> bytes:
+        """The bytes of a file; a `PrenError` if it cannot be read, or is an image that Pillow has opened."""
+        content = _content(self._items[place], self._path(place))
+        if not isinstance(content, bytes):
+            raise PrenError(f"{self._path(place)} is open, and no file.")
+        return content
+
     def _path(self, place: int) -> Path:
         """Where a file is, or what to call it."""
         item = self._items[place]
