@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
@@ -33,7 +34,7 @@ from pren.vision.preprocessing import Preprocessing, plain
 from pren.vision.sources import open_pictures
 
 NUMBERS = 1 << 24  # how many are in memory at once: a hundred photographs
-Picture = str | Path | bytes | Image.Image
+Picture = str | Path | bytes | Image.Image | NDArray[np.uint8]
 OnPredicted = Callable[[int], None]  # how many inputs are done
 
 
@@ -114,6 +115,7 @@ class Predictor:
         cache: Where the features of files are kept; `PREN_CACHE` or ``~/.cache/pren`` by default. Those of pictures in
             memory are not kept.
         trust: How far its labels can be trusted, as `pren.assess` tells; None if nobody knows.
+        fabric: Where the backbone computes: one process; None for the best device there is.
     """
 
     def __init__(
@@ -122,19 +124,26 @@ class Predictor:
         weights: str | None = None,
         cache: str | Path | None = None,
         trust: Trust | None = None,
+        fabric: Fabric | None = None,
     ) -> None:
         self.model = model
         self.trust = trust
         self._weights = weights
         self._cache = cache
-        self._fabric = single_process()
+        self._fabric = fabric or single_process()
 
     @classmethod
-    def load(cls, folder: str | Path, weights: str | None = None, cache: str | Path | None = None) -> Predictor:
+    def load(
+        cls,
+        folder: str | Path,
+        weights: str | None = None,
+        cache: str | Path | None = None,
+        fabric: Fabric | None = None,
+    ) -> Predictor:
         """Take the model of a run folder, or of a folder that `Method.save` wrote."""
         saved = (Path(folder) / MODEL_FILE).is_file() and not RunFolder(folder).holds_run()
         model = load_model(folder) if saved else RunFolder.open(folder).model()
-        return cls(model, weights, cache, Trust.load(folder))
+        return cls(model, weights, cache, Trust.load(folder), fabric)
 
     def scores(self, images: Images) -> NDArray[np.float64]:
         """Score every class of N images as `predict` takes them: (N, L), columns as the rows of ``model.classes_``.
@@ -161,9 +170,10 @@ class Predictor:
 
         Args:
             images: One or several of: the path of an image file, a folder, a ``.tar`` file or a list of paths (.txt),
-                the bytes of an encoded image, an image of Pillow's. Or the path of one ``.npy`` or ``.npz`` file. Or
-                (N, D) features or (N, C, H, W) images from 0 to 1, of the shape that the model or its backbone takes:
-                an array or `Inputs`. Or what `open` made of any of these.
+                the bytes of an encoded image, an image of Pillow's, an (H, W, 3) array of levels from 0 to 255 (uint8).
+                Or the path of one ``.npy`` or ``.npz`` file. Or (N, D) features or (N, C, H, W) images from 0 to 1, of
+                the shape that the model or its backbone takes: an array or `Inputs`. Or what `open` made of any of
+                these.
             top: How many classes; fewer if there are fewer candidates.
             among: "unseen", "seen" or "all"; by default "unseen" in ZSL and "all" in GZSL.
             precision: Label only what is so sure, and so familiar, that this share of the labels is right: 0.95, say.

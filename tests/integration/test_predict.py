@@ -187,7 +187,7 @@ class TestSources:
         good("predict", "run", "new", "--out", "tasks.json", "--format", "label-studio")
         assert len(json.loads(Path("tasks.json").read_text())) == 4
         assert "Nobody knows what to write" in bad("predict", "run", "new", "--out", "labels.txt")
-        assert "--format is for a file" in bad("predict", "run", "new", "--format", "csv")
+        assert "are for a file: say which with --out" in bad("predict", "run", "new", "--format", "csv")
 
 
 class TestSorting:

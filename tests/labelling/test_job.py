@@ -193,3 +193,27 @@ def test_wanted_is_checked_before_anything_is_made(run, features, tmp_path):
     with pytest.raises(PrenError, match="Nobody knows how sure"):
         label(predictor, run, predictor.open(features), tmp_path / "a.csv", "csv", Wanted(precision=0.9))
     assert not parts_folder(tmp_path / "a.csv").exists()
+
+
+def test_waiting_ends_when_all_parts_are_there_or_something_went_wrong(tmp_path, monkeypatch):
+    store = parts.Parts(tmp_path / "out.csv", {})
+    store.make_folder()
+    store.claim()
+    rested = []
+
+    def another_works(seconds):
+        rested.append(seconds)
+        store.write(len(rested), [])
+
+    monkeypatch.setattr(parts.time, "sleep", another_works)
+    store.write(0, [])
+    store.wait(3)
+    assert len(rested) == 2
+    with pytest.raises(PrenError), store.telling_others():
+        raise PrenError("the disk is full")
+    store.wait(100)
+    assert len(rested) == 2
+    store.claim()  # as the next call does
+    monkeypatch.setattr(parts, "LONG", 0.0)
+    store.wait(100)
+    assert len(rested) == 2

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pren.cli.bundles import bundled
-from pren.cli.options import Json, check_new, command_line
+from pren.cli.launch import Processes, launch
+from pren.cli.options import Accelerator, Json, Threads, check_new, command_line
 from pren.cli.output import print_json, say, show_log, stdout, table
 from pren.cli.progress import continued, extraction
 from pren.cli.trust import Precision
@@ -18,10 +19,12 @@ from pren.cli.vision import CacheFolder, WeightsFile
 from pren.errors import PrenError
 
 if TYPE_CHECKING:
-    from pren.labelling import Record, Sorter, Wanted
+    from pren.labelling import Labelled, Record, Sorter, Wanted
     from pren.predictor import Opened, Predictor
 
 log = logging.getLogger(__name__)
+
+KEPT = "Finished parts are kept: the same command goes on, with any number of processes."
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,9 @@ def predict(
     cache: CacheFolder = None,
     among: Annotated[str | None, typer.Option(help="unseen, seen or all; by default as the model was fitted.")] = None,
     precision: Precision = None,
+    processes: Processes,
+    accelerator: Accelerator = "auto",
+    threads: Threads = None,
     json: Json = False,
 ) -> None:
     """Label photographs or feature vectors, best class first.
@@ -89,31 +95,43 @@ def predict(
     """
     show_log()
     from pren.labelling import Wanted, find_writer, label, parts_folder, was_finished
-    from pren.predictor import Predictor
 
     out, wanted = where.table(), Wanted(top, among, precision)
-    if out is None and where.form is not None:
-        raise PrenError("--format is for a file: say which with --out.")
+    if out is None and (where.form is not None or processes.devices * processes.nodes > 1):
+        raise PrenError("--format, --devices and --nodes are for a file: say which with --out.")
     if out is not None and was_finished(out):
         say(f"{out} was finished before.")
         return
     check_new(out)
     _check_outside(where.sort_into, inputs)
     form = "" if out is None else find_writer(out, where.form)
-    predictor = Predictor.load(run, weights, cache)
-    predictor.check(top, among, precision)
-    opened = predictor.open(inputs[0] if len(inputs) == 1 else inputs, column)
-    if out is None:
-        _print(predictor, opened, wanted, json)
-        return
-    sorter = where.sorter(predictor, opened)
-    with continued(parts_folder(out)), extraction(doing="labelling") as on_progress:
-        done = label(predictor, run, opened, out, form, wanted, sorter, command_line(), on_progress)
+    fabric = launch(processes, accelerator, KEPT)
+    from pren.engine.processes import agreed, apart, watching
+    from pren.predictor import Predictor
+
+    with watching(fabric):
+        with agreed(fabric):
+            predictor = Predictor.load(run, weights, cache, apart(fabric))
+            predictor.check(top, among, precision)
+            opened = predictor.open(inputs[0] if len(inputs) == 1 else inputs, column)
+            sorter = where.sorter(predictor, opened)
+        if out is None:
+            _print(predictor, opened, wanted, json)
+            return
+        quiet = not fabric.is_global_zero  # of several processes, one speaks
+        with continued(parts_folder(out), quiet), extraction(quiet, "labelling") as on_progress:
+            done = label(predictor, run, opened, out, form, wanted, sorter, command_line(), on_progress, fabric)
+    if not quiet:
+        _tell(done, where, out, json)
+
+
+def _tell(done: Labelled, where: TableChoice, out: Path, json: bool) -> None:
+    """Say what became of the inputs."""
     if json:
         print_json({**_facts(done.inputs, done.unreadable, done.unsure, done.ranks), "out": str(out)})
         return
     unread = f" {done.unreadable} of them could not be read." if done.unreadable else ""
-    unsure = f" {done.unsure} of them have no label: none is sure enough." if precision is not None else ""
+    unsure = f" {done.unsure} of them have no label: none is sure enough." if done.unsure else ""
     say(f"{done.inputs} predictions are in {out}.{unread}{unsure}")
     if where.sort_into is not None:
         say(f"The photographs are sorted into {where.sort_into}.")

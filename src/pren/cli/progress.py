@@ -120,9 +120,9 @@ def interruptible(how_to_go_on: Callable[[], str], quiet: bool = False) -> Itera
         raise typer.Exit(130) from None
 
 
-def continued(folder: Path) -> AbstractContextManager[None]:
-    """On Ctrl-C, say that the same command goes on, and exit with 130."""
-    return interruptible(lambda: f"What was finished is kept in {folder}: the same command goes on from there.")
+def continued(folder: Path, quiet: bool = False) -> AbstractContextManager[None]:
+    """On Ctrl-C, say that the same command goes on, unless told to be quiet, and exit with 130."""
+    return interruptible(lambda: f"What was finished is kept in {folder}: the same command goes on from there.", quiet)
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def label(
 ) -> Labelled:
     """Write a table of labels; what an interrupted call has finished is taken from there.
 
-    Several processes take turns with the parts, and the first one joins them; they have to see the same folder.
+    Several processes take turns with the parts, and the first one joins them. They have to see the same folder.
 
     Args:
         predictor: With the model of `run`.
@@ -108,10 +108,11 @@ def label(
                 lock = Lock(parts.folder, command)
                 parts.claim()
         with agreed(fabric):
-            parts.claim()  # on another machine, it may not be the same folder or the same images
-            _label_parts(
-                predictor, opened, parts, wanted, range(fabric.global_rank, len(sizes), fabric.world_size), on_progress
-            )
+            parts.check()  # on another machine, it may not be the same folder or the same images
+        with agreed(fabric), parts.telling_others():
+            own = range(fabric.global_rank, len(sizes), fabric.world_size)
+            _label_parts(predictor, opened, parts, wanted, own, on_progress)
+            parts.wait(len(sizes))
         with agreed(fabric):
             if fabric.is_global_zero:
                 _join(parts, sizes, form, done, sorter)

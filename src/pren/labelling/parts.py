@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ from pren.runs.lock import LOCK
 
 MANIFEST = "manifest.json"
 FINISHED = "finished.json"
+FAILED = "failed"
 FORMAT = 1
+LONG = 3600.0  # seconds
+PAUSE = 0.2
 MOST_BYTES = 1 << 30
 COLUMNS = ("input", "classes", *SURE, "error")
 
@@ -60,12 +64,16 @@ class Parts:
 
     def claim(self) -> None:
         """Say whose parts these are; a `PrenError` if they are those of another table."""
-        path = self.folder / MANIFEST
-        if not path.exists():
+        (self.folder / FAILED).unlink(missing_ok=True)
+        if not (self.folder / MANIFEST).exists():
             if any(part.name != LOCK and not part.name.startswith(WRITING) for part in self.folder.iterdir()):
                 raise PrenError(f"{self.folder} holds something else: choose another --out, or move the folder away.")
-            write_json(path, self._facts)
-            return
+            write_json(self.folder / MANIFEST, self._facts)
+        self.check()
+
+    def check(self) -> None:
+        """Raise a `PrenError` if these are not the parts of this table."""
+        path = self.folder / MANIFEST
         try:
             known = json.loads(read_bytes(path, 1 << 20))
             other = sorted(key for key in self._facts if known.get(key) != self._facts[key])
@@ -76,6 +84,28 @@ class Parts:
                 f"{self.folder} has parts of another table (other {', '.join(other)}): give the same command as before "
                 "to go on, or remove the folder, or choose another --out."
             )
+
+    @contextmanager
+    def telling_others(self) -> Iterator[None]:
+        """Let processes that `wait` know if something goes wrong here."""
+        try:
+            yield
+        except PrenError:
+            with suppress(OSError):
+                (self.folder / FAILED).touch()
+            raise
+
+    def wait(self, count: int) -> None:
+        """Wait until all parts are there, or something went wrong elsewhere, or nothing has happened for long.
+
+        Parts may take longer than one process waits for another one's word.
+        """
+        number, last = 0, time.monotonic()
+        while number < count and not (self.folder / FAILED).exists() and time.monotonic() - last < LONG:
+            if self.has(number):
+                number, last = number + 1, time.monotonic()
+            else:
+                time.sleep(PAUSE)
 
     def has(self, number: int) -> bool:
         """Whether a part is there."""
@@ -120,7 +150,7 @@ def _stamp(path: Path) -> list[int]:
 
 def _remove(folder: Path) -> None:
     with suppress(OSError):  # the table is what counts
-        for pattern in ("[0-9]*.jsonl", f"{WRITING}*", MANIFEST, FINISHED, LOCK):
+        for pattern in ("[0-9]*.jsonl", f"{WRITING}*", MANIFEST, FINISHED, FAILED, LOCK):
             for part in folder.glob(pattern):
                 part.unlink()
         folder.rmdir()

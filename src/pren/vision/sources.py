@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from PIL import Image
 
 from pren.errors import PrenError, reason
@@ -25,7 +26,7 @@ def open_pictures(images: Any, column: str | None = None) -> tuple[list[str], Im
 
     Args:
         images: Paths (of image files, of folders, of ``.tar`` files, of ``.txt`` files with a path on each line), the
-            bytes of encoded images, images of Pillow's.
+            bytes of encoded images, images of Pillow's, (H, W, 3) arrays of levels from 0 to 255 (uint8).
         column: With it, ``.csv`` files are lists, too: which column has the paths.
 
     Returns:
@@ -34,19 +35,30 @@ def open_pictures(images: Any, column: str | None = None) -> tuple[list[str], Im
     Raises:
         PrenError: If there is no such file, or a folder, a list or a shard has no images.
     """
-    kinds = (str, os.PathLike, bytes, bytearray, Image.Image)
-    alone = isinstance(images, kinds)
-    if not alone and not (isinstance(images, Sequence) and all(isinstance(image, kinds) for image in images)):
+    alone = _is_picture(images)
+    if not alone and not (isinstance(images, Sequence) and all(map(_is_picture, images))):
         return None
     found: list[Named] = []
     for image in [images] if alone else images:
-        if isinstance(image, bytes | bytearray | Image.Image):
-            found.append((str(len(found)), bytes(image) if isinstance(image, bytearray) else image))
-        else:
+        if isinstance(image, str | os.PathLike):
             found += _at(Path(image), str(image), alone, column)
+        else:
+            found.append((str(len(found)), _in_memory(image)))
     # A name on disk can be any bytes, but tables are UTF-8.
     names = [name.encode("utf-8", "backslashreplace").decode() for name, _ in found]
     return names, ImageFiles("", [item for _, item in found])
+
+
+def _is_picture(image: Any) -> bool:
+    if isinstance(image, np.ndarray):
+        return image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] in (3, 4)
+    return isinstance(image, str | os.PathLike | bytes | bytearray | Image.Image)
+
+
+def _in_memory(image: Any) -> bytes | Image.Image:
+    if isinstance(image, np.ndarray):
+        return Image.fromarray(image)
+    return bytes(image) if isinstance(image, bytearray) else image
 
 
 def _at(path: Path, given: str, alone: bool, column: str | None) -> Iterator[Named]:
