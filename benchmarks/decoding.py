@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
@@ -84,10 +85,11 @@ def _decoded(large: list[bytes], wanted: Preprocessing) -> list[Levels]:
     return [decode(content, Path("large.jpg"), wanted) for content in large]
 
 
-def _cosines(frozen: FrozenBackbone, first: list[Levels], second: list[Levels]) -> np.ndarray:
+def _cosines(frozen: FrozenBackbone, first: list[Levels], second: list[Levels]) -> NDArray[np.float64]:
     device = torch.device("cpu")
     a, b = (frozen(torch.from_numpy(np.array(levels)), device).astype(np.float64) for levels in (first, second))
-    return (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+    cosines: NDArray[np.float64] = (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+    return cosines
 
 
 @contextmanager

@@ -188,6 +188,13 @@ def test_json_lines_have_every_figure(write, run, features):
     assert all(row["confidence"] is row["familiarity"] is row["error"] is None for row in rows)
 
 
+def test_what_fails_at_once_leaves_nothing(write, features, tmp_path):
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(PrenError, match="inputs of shape"):
+        write(features[:, :4])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted({*before, "model"})
+
+
 def test_wanted_is_checked_before_anything_is_made(run, features, tmp_path):
     predictor = Predictor.load(run)
     with pytest.raises(PrenError, match="Nobody knows how sure"):

@@ -118,6 +118,8 @@ def label(
                 _join(parts, sizes, form, done, sorter)
     finally:
         if lock is not None:
+            if not parts.any():  # a folder with nothing in it would only be in the way
+                parts.remove()
             lock.release()
     return done
 

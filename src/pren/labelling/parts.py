@@ -17,6 +17,7 @@ from pren.runs.lock import LOCK
 MANIFEST = "manifest.json"
 FINISHED = "finished.json"
 FAILED = "failed"
+PART = "[0-9]*.jsonl"
 FORMAT = 1
 LONG = 3600.0  # seconds
 PAUSE = 0.2
@@ -111,6 +112,10 @@ class Parts:
         """Whether a part is there."""
         return self._path(number).is_file()
 
+    def any(self) -> bool:
+        """Whether there is any."""
+        return any(self.folder.glob(PART))
+
     def write(self, number: int, rows: list[Record]) -> None:
         """Keep a part."""
         lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
@@ -150,7 +155,7 @@ def _stamp(path: Path) -> list[int]:
 
 def _remove(folder: Path) -> None:
     with suppress(OSError):  # the table is what counts
-        for pattern in ("[0-9]*.jsonl", f"{WRITING}*", MANIFEST, FINISHED, FAILED, LOCK):
+        for pattern in (PART, f"{WRITING}*", MANIFEST, FINISHED, FAILED, LOCK):
             for part in folder.glob(pattern):
                 part.unlink()
         folder.rmdir()

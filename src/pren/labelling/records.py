@@ -18,7 +18,9 @@ def records(found: Predictions) -> list[Record]:
         scores = found.scores[place] if labels else []
         best = [{"class": label, "score": float(score)} for label, score in zip(labels, scores, strict=True)]
         sure = {key: _known(getattr(found, key)[place]) for key in SURE}
-        known.append({"input": name, "classes": best, **sure, "error": found.errors[place] or None})
+        # A path on disk can be any bytes, but tables are UTF-8; names are text already.
+        error = found.errors[place].encode("utf-8", "backslashreplace").decode() or None
+        known.append({"input": name, "classes": best, **sure, "error": error})
     return known
 
 
