@@ -14,6 +14,7 @@ from benchmarks import (
     exported,
     decoding,
     extraction,
+    labelling,
     machine,
     memory,
     pools,
@@ -35,6 +36,7 @@ BENCHMARKS = {
     "processes": processes.run,
     "decoding": decoding.run,
     "extraction": extraction.run,
+    "labelling": labelling.run,
     "report": report.run,
     "exported": exported.run,
 }

@@ -40,7 +40,7 @@ def run(settings: Settings) -> list[Table]:
         folder = photographs(Path(name), count)
         names = list_images(folder)
         chosen = [names[place] for place in np.linspace(0, len(names) - 1, count).astype(int)]
-        large = [_enlarged(folder / name, size) for name in chosen]
+        large = [enlarged(folder / name, size) for name in chosen]
 
     def small() -> list[Levels]:
         return _decoded(large, frozen.preprocessing)
@@ -74,7 +74,8 @@ def _trained(backbone: str) -> bool:
     return installed_backbone() == backbone
 
 
-def _enlarged(path: Path, size: tuple[int, int]) -> bytes:
+def enlarged(path: Path, size: tuple[int, int]) -> bytes:
+    """A photograph as a JPEG of so many pixels."""
     content = io.BytesIO()
     with Image.open(path) as image:
         image.convert("RGB").resize(size, Image.Resampling.BICUBIC).save(content, "JPEG", quality=90)
