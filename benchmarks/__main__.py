@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 from benchmarks import (
-    exported,
     decoding,
+    exported,
     extraction,
     labelling,
     machine,

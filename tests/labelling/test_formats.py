@@ -1,8 +1,8 @@
 """The same rows in every format."""
 
-import builtins
 import csv
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,14 +62,8 @@ def test_parquet(written):
 
 
 def test_parquet_without_pyarrow(monkeypatch):
-    original = builtins.__import__
-
-    def refuse(name, *arguments, **options):
-        if name.startswith("pyarrow"):
-            raise ImportError(name)
-        return original(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "pyarrow.parquet", raising=False)
     with pytest.raises(PrenError, match=r"pip install 'pren\[parquet\]'"):
         find_writer(Path("a.parquet"))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pren.errors import PrenError, suggest
+from pren.extras import need
 from pren.files import csv_text
 from pren.labelling.records import SURE, Record
 
@@ -28,7 +29,7 @@ def find_writer(out: Path, name: str | None = None) -> str:
             + suggest(name, WRITERS)
         )
     if name == "parquet":
-        _import_pyarrow()
+        need("pyarrow.parquet", "parquet")
     return name
 
 
@@ -49,7 +50,7 @@ def write_jsonl(path: Path, ranks: int, batches: Batches) -> None:
 
 def write_parquet(path: Path, ranks: int, batches: Batches) -> None:
     """The columns of the CSV, nothing (null) where that has nothing."""
-    arrow, parquet = _import_pyarrow()
+    arrow, parquet = need("pyarrow", "parquet"), need("pyarrow.parquet", "parquet")
     kinds = [
         (name, arrow.float64() if name.startswith("score_") or name in SURE else arrow.string())
         for name in _header(ranks)
@@ -113,18 +114,6 @@ def _header(ranks: int) -> list[str]:
 def _row(record: Record, ranks: int) -> list[Any]:
     best = [cell for best in record["classes"] for cell in (best["class"], best["score"])] or [None] * 2 * ranks
     return [record["input"], *best, *(record[key] for key in SURE), record["error"]]
-
-
-def _import_pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise PrenError(
-            "Parquet needs pyarrow, which is not installed: pip install 'pren[parquet]', or let --out end in .csv or "
-            ".jsonl."
-        ) from error
-    return pyarrow, pyarrow.parquet
 
 
 WRITERS: dict[str, Write] = {
