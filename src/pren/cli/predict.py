@@ -100,7 +100,7 @@ def predict(
     if out is None and (where.form is not None or processes.devices * processes.nodes > 1):
         raise PrenError("--format, --devices and --nodes are for a file: say which with --out.")
     if out is not None and was_finished(out):
-        say(f"{out} was finished before.")
+        print_json({"out": str(out)}) if json else say(f"{out} was finished before.")
         return
     check_new(out)
     _check_outside(where.sort_into, inputs)
