@@ -11,8 +11,10 @@ from pathlib import Path
 import torch
 
 from benchmarks import (
+    decoding,
     exported,
     extraction,
+    labelling,
     machine,
     memory,
     pools,
@@ -32,7 +34,9 @@ BENCHMARKS = {
     "memory": memory.run,
     "pools": pools.run,
     "processes": processes.run,
+    "decoding": decoding.run,
     "extraction": extraction.run,
+    "labelling": labelling.run,
     "report": report.run,
     "exported": exported.run,
 }

@@ -44,7 +44,7 @@ def run(settings: Settings) -> list[Table]:
     )
     memory = Table("Peak memory of an extraction", ["images", "MB"])
     with tempfile.TemporaryDirectory() as name:
-        folder = _photographs(Path(name), max(*counts, in_a_turn))
+        folder = photographs(Path(name), max(*counts, in_a_turn))
         taken = _in_a_process(folder, in_a_turn, turns, backbone)
         rate.rows.append(
             (f"{in_a_turn}", f"{taken['bare']:.1f}", f"{taken['rate']:.1f}", f"{taken['rate'] / taken['bare']:.2f}")
@@ -59,7 +59,7 @@ def run(settings: Settings) -> list[Table]:
     return [rate, memory]
 
 
-def _photographs(folder: Path, count: int) -> Path:
+def photographs(folder: Path, count: int) -> Path:
     """CUB's, or made ones: smooth, with some noise, so that they are about as large as files."""
     real = Path(os.environ.get("PREN_DATA", "")) / "CUB_200_2011" / "images"
     if "PREN_DATA" in os.environ and real.is_dir():
@@ -88,7 +88,7 @@ def _measure(folder: Path, count: int, turns: int, backbone: str) -> dict[str, f
     batch, _ = pictures.decoded(range(min(BATCH_ON_CPU, count)))
     rates: list[float] = []
     bare: list[float] = []
-    watch = _Watch()
+    watch = Watch()
     for _ in range(max(turns, 1)):
         with tempfile.TemporaryDirectory() as name:
             start = time.perf_counter()
@@ -101,12 +101,16 @@ def _measure(folder: Path, count: int, turns: int, backbone: str) -> dict[str, f
     return {"rate": statistics.median(rates), "bare": statistics.median(bare), "peak": watch.stop()}
 
 
-class _Watch(threading.Thread):
-    """The most memory that this process and its children have held together since it was made."""
+class Watch(threading.Thread):
+    """The most memory that this process and its children have held together since it was made.
 
-    def __init__(self) -> None:
+    Of a kind as Linux names them: "Pss", or "Pss_Anon" without pages of files, which the system can take back.
+    """
+
+    def __init__(self, kind: str = "Pss") -> None:
         super().__init__(daemon=True)
-        self._peak = 0
+        self._kind = kind
+        self.peak = 0
         self._over = threading.Event()
         self.start()
 
@@ -114,20 +118,20 @@ class _Watch(threading.Thread):
         """Look, again and again."""
         while not self._over.wait(0.1):
             children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-            self._peak = max(self._peak, sum(map(_proportional_share, ["self", *children])))
+            self.peak = max(self.peak, sum(_proportional_share(process, self._kind) for process in ["self", *children]))
 
     def stop(self) -> int:
         """The peak, in bytes."""
         self._over.set()
         self.join()
-        return self._peak
+        return self.peak
 
 
-def _proportional_share(process: str) -> int:
+def _proportional_share(process: str, kind: str) -> int:
     """Bytes of a process, of shared pages its part; 0 if it is no more."""
     with suppress(OSError):
         text = Path(f"/proc/{process}/smaps_rollup").read_text()
-        return next(int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:"))
+        return next(int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith(f"{kind}:"))
     return 0
 
 

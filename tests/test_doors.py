@@ -42,6 +42,7 @@ ALLOWED["experiments"] = set(ALLOWED)
 ALLOWED["report"] = set(ALLOWED)
 ALLOWED["predictor"] = set(ALLOWED) - {"experiments", "report"}
 ALLOWED["export"] = set(ALLOWED) - {"experiments", "report"}
+ALLOWED["labelling"] = set(ALLOWED) - {"experiments", "report"}
 ALLOWED["cli"] = set(ALLOWED) | {ROOT}
 
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

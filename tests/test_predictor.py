@@ -82,6 +82,7 @@ def kinds(folder):
         "bytes": [path.read_bytes() for path in files],
         "bytearrays": [bytearray(path.read_bytes()) for path in files],
         "pillow": [opened(path) for path in files],
+        "levels": [np.asarray(opened(path)) for path in files],
         "mixed": [files[0], files[1].read_bytes(), opened(files[2]), str(files[3])],
         "inputs": ImageFolder(folder / "pool"),
     }
@@ -94,7 +95,7 @@ def test_every_form_gives_the_same_scores(model, loaded, pictures, kind):
     assert loaded.predict(given).classes.tolist() == best(model[1]).tolist()
 
 
-@pytest.mark.parametrize("kind", ["pillow", "mixed", "inputs"])
+@pytest.mark.parametrize("kind", ["pillow", "levels", "mixed", "inputs"])
 def test_pictures_that_are_open(model, loaded, pictures, kind):
     assert np.allclose(loaded.scores(kinds(pictures)[kind]), model[1], atol=2e-2)
 
@@ -104,7 +105,7 @@ def best(scores):
     return np.array([sorted((2, 3), key=lambda row, line=line: -line[row]) for line in scores])
 
 
-@pytest.mark.parametrize("kind", ["paths", "bytes", "pillow"])
+@pytest.mark.parametrize("kind", ["paths", "bytes", "pillow", "levels"])
 def test_one_at_a_time_gives_the_same_as_many(loaded, pictures, kind):
     many = kinds(pictures)[kind]
     together = loaded.scores(many)

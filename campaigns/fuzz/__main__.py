@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from campaigns.fuzz import arrays, commands, configs, folders, matlab, own_folders, pictures, tables, words
+from campaigns.fuzz import arrays, commands, configs, folders, matlab, own_folders, pictures, shards, tables, words
 from campaigns.fuzz.command import REFUSED, SECONDS, SUCCESS, TOO_LARGE
 from campaigns.fuzz.engine import Property, Report, run
 from campaigns.fuzz.templates import prepare
@@ -26,6 +26,7 @@ PROPERTIES = (
     Property("folders", 0.2, folders.CASES, folders.check),
     Property("own folders", 0.15, own_folders.CASES, own_folders.check),
     Property("words", 0.05, words.CASES, words.check),
+    Property("shards", 0.05, shards.CASES, shards.check),
     Property("tables", 0.05, tables.CASES, tables.check),
     # Archives (tar) get their line here as soon as pren reads any.
 )

@@ -88,12 +88,16 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table; text stands in quotes, so that a name may hold anything, and as `no_formula` has it."""
+    """Write a table."""
+    write_bytes(path, csv_text([header, *rows]).encode())
+
+
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    """Rows of a table; text stands in quotes, so that a name may hold anything, and as `no_formula` has it."""
     text = io.StringIO()
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    writer.writerow(header)
     writer.writerows([no_formula(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
-    write_bytes(path, text.getvalue().encode())
+    return text.getvalue()
 
 
 def no_formula(text: str) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
@@ -24,15 +26,39 @@ from pren.problem import UNKNOWN, ClassTable, candidates_of
 from pren.runs.folder import RunFolder
 from pren.scoring import top_classes
 from pren.trust import Trust
-from pren.vision.cache import FeatureCache
+from pren.vision.cache import FeatureCache, KnownRows
 from pren.vision.extraction import BATCH, WORKERS, FrozenBackbone, extract
-from pren.vision.images import ImageFiles, image_files, open_pictures
+from pren.vision.images import ImageFiles, image_files
 from pren.vision.photographs import recorded_backbone
 from pren.vision.preprocessing import Preprocessing, plain
+from pren.vision.sources import open_pictures
 
 NUMBERS = 1 << 24  # how many are in memory at once: a hundred photographs
-Picture = str | Path | bytes | Image.Image
-Images = Picture | Sequence[Picture] | Inputs | Array
+Picture = str | Path | bytes | Image.Image | NDArray[np.uint8]
+OnPredicted = Callable[[int], None]  # how many inputs are done
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """N inputs as the model or its backbone takes them, and what to call each; see `Predictor.open`."""
+
+    names: Sequence[str]
+    inputs: Inputs
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def part(self, start: int, end: int) -> Opened:
+        """Those from `start` to before `end`."""
+        return Opened(self.names[start:end], self.inputs.select(np.arange(start, min(end, len(self)))))
+
+    def looks(self) -> str:
+        """A hash that shows whether they are still the same: of files their paths, sizes and times."""
+        known = self.inputs.looks() if isinstance(self.inputs, ImageFiles) else self.inputs.digest()
+        return known.hex()
+
+
+Images = Picture | Sequence[Picture] | Inputs | Array | Opened
 
 
 class _Part(NamedTuple):
@@ -89,6 +115,7 @@ class Predictor:
         cache: Where the features of files are kept; `PREN_CACHE` or ``~/.cache/pren`` by default. Those of pictures in
             memory are not kept.
         trust: How far its labels can be trusted, as `pren.assess` tells; None if nobody knows.
+        fabric: Where the backbone computes: one process; None for the best device there is.
     """
 
     def __init__(
@@ -97,19 +124,26 @@ class Predictor:
         weights: str | None = None,
         cache: str | Path | None = None,
         trust: Trust | None = None,
+        fabric: Fabric | None = None,
     ) -> None:
         self.model = model
         self.trust = trust
         self._weights = weights
         self._cache = cache
-        self._fabric = single_process()
+        self._fabric = fabric or single_process()
 
     @classmethod
-    def load(cls, folder: str | Path, weights: str | None = None, cache: str | Path | None = None) -> Predictor:
+    def load(
+        cls,
+        folder: str | Path,
+        weights: str | None = None,
+        cache: str | Path | None = None,
+        fabric: Fabric | None = None,
+    ) -> Predictor:
         """Take the model of a run folder, or of a folder that `Method.save` wrote."""
         saved = (Path(folder) / MODEL_FILE).is_file() and not RunFolder(folder).holds_run()
         model = load_model(folder) if saved else RunFolder.open(folder).model()
-        return cls(model, weights, cache, Trust.load(folder))
+        return cls(model, weights, cache, Trust.load(folder), fabric)
 
     def scores(self, images: Images) -> NDArray[np.float64]:
         """Score every class of N images as `predict` takes them: (N, L), columns as the rows of ``model.classes_``.
@@ -118,87 +152,108 @@ class Predictor:
             PrenError: If one of them cannot be read. (`predict` goes on without it.)
         """
         parts = []
-        for part in self._parts(self._opened(images)[1]):
+        for part in self._parts(self.open(images).inputs):
             for error in filter(None, part.errors):
                 raise PrenError(error)
             parts.append(part.scores)
         return np.concatenate(parts)
 
     def predict(
-        self, images: Images, top: int = 5, among: str | None = None, precision: float | None = None
+        self,
+        images: Images,
+        top: int = 5,
+        among: str | None = None,
+        precision: float | None = None,
+        on_progress: OnPredicted | None = None,
     ) -> Predictions:
         """Find the best classes of every input.
 
         Args:
-            images: One or several of: the path of an image file or a folder, the bytes of an encoded image, an image of
-                Pillow's. Or the path of one ``.npy`` or ``.npz`` file. Or (N, D) features or (N, C, H, W) images from 0
-                to 1, of the shape that the model or its backbone takes: an array or `Inputs`.
+            images: One or several of: the path of an image file, a folder, a ``.tar`` file or a list of paths (.txt),
+                the bytes of an encoded image, an image of Pillow's, an (H, W, 3) array of levels from 0 to 255 (uint8).
+                Or the path of one ``.npy`` or ``.npz`` file. Or (N, D) features or (N, C, H, W) images from 0 to 1, of
+                the shape that the model or its backbone takes: an array or `Inputs`. Or what `open` made of any of
+                these.
             top: How many classes; fewer if there are fewer candidates.
             among: "unseen", "seen" or "all"; by default "unseen" in ZSL and "all" in GZSL.
             precision: Label only what is so sure, and so familiar, that this share of the labels is right: 0.95, say.
+            on_progress: Called now and then.
 
         Raises:
             PrenError: If these inputs are not for this model. One that cannot be read has an error in the result.
         """
+        among, trust = self.check(top, among, precision)
+        opened = self.open(images)
+        table, setting = self.model.classes_, self.model.setting_
+        errors: list[str] = []
+        found = []
+        for scores, familiarity, faults in self._parts(opened.inputs, on_progress):
+            best, values = top_classes(scores, table, among, top)
+            bad = np.array([bool(fault) for fault in faults], dtype=bool)
+            best[bad] = UNKNOWN
+            confidence = np.full(len(scores), np.nan)
+            if trust is not None:
+                confidence[~bad] = trust.sure(scores[~bad], table, setting, familiarity[~bad])
+                if precision is not None:
+                    best[~trust.reaches(precision, confidence)] = UNKNOWN
+            errors += faults
+            found.append((best, values, confidence, familiarity))
+        classes, points, sure, familiar = (np.concatenate(part) for part in zip(*found, strict=True))
+        return Predictions(tuple(opened.names), classes, points, tuple(errors), table, sure, familiar)
+
+    def check(self, top: int, among: str | None, precision: float | None) -> tuple[str, Trust | None]:
+        """What `predict` is told, before any work: among which classes, and how far labels are to be trusted then."""
         if top < 1:
             raise PrenError(f"top must be 1 or more, not {top}.")
-        model, usual = self.model, candidates_of(self.model.setting_)
-        table, among = model.classes_, among or usual
-        table.among(among)  # an unknown word is told before the work
+        usual = candidates_of(self.model.setting_)
+        among = among or usual
+        self.model.classes_.among(among)
         trust = self.trust if among == usual else None
         if precision is not None and trust is None:
             raise PrenError(
                 "Nobody knows how sure these labels are. Rehearsals tell (pren fit --rehearsals 10), for the classes "
                 "that the model was fitted for."
             )
-        names, inputs = self._opened(images)
-        errors: list[str] = []
-        found = []
-        for scores, familiarity, faults in self._parts(inputs):
-            best, values = top_classes(scores, table, among, top)
-            bad = np.array([bool(fault) for fault in faults], dtype=bool)
-            best[bad] = UNKNOWN
-            confidence = np.full(len(scores), np.nan)
-            if trust is not None:
-                confidence[~bad] = trust.sure(scores[~bad], table, model.setting_, familiarity[~bad])
-                if precision is not None:
-                    best[~trust.reaches(precision, confidence)] = UNKNOWN
-            errors += faults
-            found.append((best, values, confidence, familiarity))
-        classes, points, sure, familiar = (np.concatenate(part) for part in zip(*found, strict=True))
-        return Predictions(tuple(names), classes, points, tuple(errors), table, sure, familiar)
+        return among, trust
 
-    def _opened(self, images: Images) -> tuple[Sequence[str], Inputs]:
-        """What to call each of the inputs, and these as the model or its backbone takes them."""
+    def open(self, images: Images, column: str | None = None) -> Opened:
+        """Find out what the inputs are; pictures are not read yet.
+
+        Args:
+            images: As for `predict`.
+            column: With it, ``.csv`` files are lists, too: which column has the paths.
+        """
+        if isinstance(images, Opened):
+            return images
         if isinstance(images, str | Path) and Path(images).suffix.lower() in (".npy", ".npz"):
             images = read_inputs(images)
-        pictures = open_pictures(images)
+        pictures = open_pictures(images, column)
         inputs = as_inputs(images, "images") if pictures is None else pictures[1]  # type: ignore[arg-type]
         names = list(map(str, range(len(inputs)))) if pictures is None else pictures[0]
-        return names, inputs.prepared(self._preprocessing) if inputs.photographs else inputs
+        return Opened(names, inputs.prepared(self._preprocessing) if inputs.photographs else inputs)
 
-    def _parts(self, inputs: Inputs) -> Iterator[_Part]:
+    def _parts(self, inputs: Inputs, on_progress: OnPredicted | None = None) -> Iterator[_Part]:
         """What is known of a few at a time."""
         files = image_files(inputs) if inputs.photographs else None
         if files is not None and files.on_disk and self.model.extractor_ is not None:
-            yield from self._through_cache(files)
+            yield from self._through_cache(files, on_progress)
             return
-        for places in _pieces(len(inputs), inputs.sample_shape):
-            if files is None:
-                values, errors = inputs[places], [""] * len(places)
-            else:
-                levels, errors = files.decoded(places)
-                values = levels.float().div_(255)
+        done = 0
+        for values, errors in _ahead(inputs, files):
             yield self._scored(self._as_trained(values), errors)
+            done += len(errors)
+            if on_progress is not None:
+                on_progress(done)
 
-    def _through_cache(self, files: ImageFiles) -> Iterator[_Part]:
-        store = FeatureCache(self._cache, self._frozen.facts, self._frozen.shape)
+    def _through_cache(self, files: ImageFiles, on_progress: OnPredicted | None) -> Iterator[_Part]:
         workers = 0 if len(files) <= BATCH else WORKERS  # a process takes longer to start than a few photographs
-        found = extract(files, self._frozen, store, self._fabric, workers)
+        told = None if on_progress is None else lambda done, fresh, total: on_progress(done)
+        found = extract(files, self._frozen, self._known, self._fabric, workers, on_progress=told)
         reasons = dict(found.problems)
         for places in _pieces(len(files), self._frozen.shape):
             rows = found.rows[places]
-            yield self._scored(store.inputs(rows[rows >= 0]), [reasons.get(int(place), "") for place in places])
+            features = self._known.cache.inputs(rows[rows >= 0])
+            yield self._scored(features, [reasons.get(int(place), "") for place in places])
 
     def _as_trained(self, inputs: Tensor) -> Inputs:
         """Some inputs, or their features if they are images and the model was trained on features."""
@@ -224,6 +279,11 @@ class Predictor:
         """The backbone that made the features the model was trained on."""
         return recorded_backbone(self.model.extractor_ or {}, self._weights)
 
+    @cached_property
+    def _known(self) -> KnownRows:
+        """The features of files that are kept."""
+        return KnownRows(FeatureCache(self._cache, self._frozen.facts, self._frozen.shape))
+
     @property
     def _preprocessing(self) -> Preprocessing:
         """What pictures are brought to."""
@@ -233,6 +293,26 @@ class Predictor:
             why = "The model was trained on features, and does not know which backbone made them"
             raise PrenError(f"{why}: give it features (a .npy or .npz file, or an array), not pictures.")
         return self.model.preprocessing_ or plain(self.model.sample_shape_)
+
+
+def _ahead(inputs: Inputs, files: ImageFiles | None) -> Iterator[tuple[Tensor, list[str]]]:
+    """Some inputs at a time, and what is wrong with each; the next ones are read while somebody works on these."""
+
+    def read(places: NDArray[np.int64]) -> tuple[Tensor, list[str]]:
+        if files is None:
+            return inputs[places], [""] * len(places)
+        levels, errors = files.decoded(places)
+        return levels.float().div_(255), errors
+
+    with ThreadPoolExecutor(1) as reader:
+        waiting = None
+        for places in _pieces(len(inputs), inputs.sample_shape):
+            following = reader.submit(read, places)
+            if waiting is not None:
+                yield waiting.result()
+            waiting = following
+        assert waiting is not None
+        yield waiting.result()
 
 
 def _pieces(count: int, shape: tuple[Any, ...]) -> Iterator[NDArray[np.int64]]:

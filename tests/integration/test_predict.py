@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -138,6 +139,104 @@ class TestTables:
         assert {name: content for name, content in contents().items() if name != "labels.csv"} == before
 
 
+class TestSources:
+    @pytest.fixture
+    def new(self, arrays):
+        return save_images(ArrayInputs(arrays("images")["pool"].clip(0, 1)), np.arange(4), "new")
+
+    def test_a_folder_a_list_and_a_shard_give_the_same(self, good, run, new):
+        run("images")
+        Path("list.txt").write_text("".join(f"{path.name}\n" for path in new))
+        shutil.move("list.txt", "new/list.txt")
+        with tarfile.open("new.tar", "w") as archive:
+            for path in new:
+                archive.add(path, path.name)
+        tables = []
+        for number, source in enumerate(("new", "new/list.txt", "new.tar")):
+            good("predict", "run", source, "--out", f"{number}.csv")
+            tables.append(rows(f"{number}.csv"))
+        assert tables[0] == tables[1] == tables[2]
+        Path("new/again.csv").write_bytes(Path("0.csv").read_bytes())  # a table of ours is a list too
+        good("predict", "run", "new/again.csv", "--column", "input", "--out", "3.csv")
+        assert rows("3.csv") == tables[0]
+
+    def test_a_column(self, good, run, new):
+        run("images")
+        Path("list.csv").write_text("file,other\nnew/image-0002.png,1\nnowhere.png,2\n")
+        good("predict", "run", "list.csv", "--column", "file", "--out", "labels.jsonl", "--top", "1")
+        found = [json.loads(line) for line in Path("labels.jsonl").read_text().splitlines()]
+        assert [row["input"] for row in found] == ["new/image-0002.png", "nowhere.png"]
+        assert "No such file" in found[1]["error"]
+
+    def test_a_hostile_shard(self, good, bad, run, new, contents):
+        run("images")
+        with tarfile.open("new.tar", "w") as archive:
+            archive.add(new[0], "../../out.png", filter=lambda member: member)
+            archive.add(new[1], "good.png")
+        before = contents()
+        good("predict", "run", "new.tar", "--out", "labels.csv")
+        assert {name: content for name, content in contents().items() if name != "labels.csv"} == before
+        _, hostile, fine = rows("labels.csv")
+        assert "leads out" in hostile[-1]
+        assert fine[1]
+        Path("half.tar").write_bytes(Path("new.tar").read_bytes()[:900])
+        assert "half.tar cannot be read as a .tar file" in bad("predict", "run", "half.tar", "--out", "more.csv")
+
+    def test_formats(self, good, bad, run, new):
+        run("images")
+        good("predict", "run", "new", "--out", "tasks.json", "--format", "label-studio")
+        assert len(json.loads(Path("tasks.json").read_text())) == 4
+        assert "Nobody knows what to write" in bad("predict", "run", "new", "--out", "labels.txt")
+        assert "are for a file: say which with --out" in bad("predict", "run", "new", "--format", "csv")
+
+
+class TestSorting:
+    @pytest.mark.parametrize("how", [(), ("--sort-as", "symlink"), ("--sort-as", "copy")])
+    def test_a_folder_per_class(self, good, run, arrays, how):
+        run("images")
+        save_images(ArrayInputs(arrays("images")["pool"].clip(0, 1)), np.arange(5), "new")
+        Path("new/bad.png").write_bytes(b"garbage")
+        out = good("predict", "run", "new", "--sort-into", "sorted", *how).out
+        assert "The photographs are sorted into sorted." in out
+        table = {row[0]: row[1] for row in rows("sorted/labels.csv")[1:]}
+        assert table.pop("bad.png") == ""
+        found = {path.name: path.parent.name for path in Path("sorted").rglob("*.png")}
+        assert found == table
+
+    def test_refused(self, bad, run, arrays):
+        run("images")
+        save_images(ArrayInputs(arrays("images")["pool"].clip(0, 1)), np.arange(2), "new")
+        assert "new/sorted is in new" in bad("predict", "run", "new", "--sort-into", "new/sorted")
+        np.save("new.npy", arrays("images")["pool"])
+        assert "Only photographs can be sorted" in bad("predict", "run", "new.npy", "--sort-into", "sorted")
+        assert not Path("sorted").exists()
+
+
+class TestInterrupted:
+    def test_the_same_command_goes_on(self, pren, good, run, arrays, monkeypatch):
+        run()
+        np.save("new.npy", arrays()["pool"])
+        monkeypatch.setattr("pren.labelling.job.ROWS", 5)
+        good("predict", "run", "new.npy", "--out", "whole.csv")
+        with monkeypatch.context() as patch:
+            patch.setattr("pren.labelling.job._join", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            result = pren("predict", "run", "new.npy", "--out", "labels.csv")
+        assert result.code == 130
+        assert "kept in labels.csv.parts: the same command goes on from there" in result.err
+        assert "18 of 18 images are labelled already" in good("predict", "run", "new.npy", "--out", "labels.csv").err
+        assert rows("labels.csv") == rows("whole.csv")
+        assert not Path("labels.csv.parts").exists()
+
+    def test_another_command_does_not(self, pren, bad, run, arrays, monkeypatch):
+        run()
+        np.save("new.npy", arrays()["pool"])
+        with monkeypatch.context() as patch:
+            patch.setattr("pren.labelling.job._join", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            pren("predict", "run", "new.npy", "--out", "labels.csv")
+        message = bad("predict", "run", "new.npy", "--out", "labels.csv", "--top", "1")
+        assert "labels.csv.parts has parts of another table (other top)" in message
+
+
 class TestWithoutAFile:
     def test_one_photograph(self, good, run, arrays):
         run("images")
@@ -223,7 +322,7 @@ class TestRefused:
         np.savez("none.npz")
         Path("empty").mkdir()
         for name, message in {
-            "new.csv": "trained on features, and does not know which backbone made them: give it features",
+            "new.csv": "Say which column of new.csv has the paths (--column NAME): 1, 2.",
             "nowhere.npy": "There is no file nowhere.npy",
             "nowhere": "There is no file or folder nowhere: check the path.",
             "new.npy": "new.npy cannot be read with NumPy",

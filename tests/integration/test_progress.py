@@ -14,4 +14,4 @@ def test_features_that_are_all_in_the_cache_have_no_rate(monkeypatch, capsys):
         show(8, 0, 16)
         assert capsys.readouterr().err == ""
         show(8, 4, 16)
-    assert "extracted 8/16" in capsys.readouterr().err
+    assert "extracting 8/16" in capsys.readouterr().err

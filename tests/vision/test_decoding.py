@@ -335,7 +335,7 @@ def test_large_jpegs_are_decoded_small_without_harm(geometry, orientation, monke
     asked = []
     monkeypatch.setattr("PIL.JpegImagePlugin.JpegImageFile.draft", lambda self, mode, size: asked.append(size))
     assert np.abs(ours.astype(int) - read(content, wanted)).mean() < 2.5
-    assert asked == [(256, 256)]  # twice the longer side: the picture may have to be turned
+    assert asked == [(192, 192)]  # half as much again as the longer side: the picture may have to be turned
 
 
 # --- memory

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 WATCHED = "PREN_LAUNCHER_PIPE"  # the end of a pipe that closes when the launcher ends
 LOCAL_RANK = "LOCAL_RANK"  # as torchrun, Fabric and we number the processes of a machine
+RESUME = "Every finished round is kept: go on with --resume, with any number of processes."
 PATIENCE = 20.0  # seconds that the others have to end by themselves after one has failed
 
 
@@ -72,8 +73,10 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def launch(processes: Processes, accelerator: str) -> Fabric:
+def launch(processes: Processes, accelerator: str, advice: str = RESUME) -> Fabric:
     """Take this process's place among them, alone if there is but one; or start them, and end with them.
+
+    If one is killed, the `advice` says how to go on.
 
     Raises:
         typer.Exit: In the process that has started the others, when they have ended.
@@ -84,7 +87,7 @@ def launch(processes: Processes, accelerator: str) -> Fabric:
         nodes = int(os.environ["WORLD_SIZE"]) // devices
     elif devices * nodes > 1:
         if WATCHED not in os.environ:
-            raise typer.Exit(_run_workers(processes))
+            raise typer.Exit(_run_workers(processes, advice))
         end_with_parent(int(os.environ[WATCHED]))
     from pren.engine.processes import join_processes, single_process
 
@@ -94,7 +97,7 @@ def launch(processes: Processes, accelerator: str) -> Fabric:
     return join_processes(accelerator, devices, nodes)
 
 
-def _run_workers(processes: Processes) -> int:
+def _run_workers(processes: Processes, advice: str) -> int:
     """Run this very command in several processes; the exit code is 0 if all have succeeded."""
     host, port = _address(processes)
     read_end, write_end = os.pipe()  # the system closes the end that stays here when this process ends
@@ -133,8 +136,7 @@ def _run_workers(processes: Processes) -> int:
             number, total = processes.node_rank * len(workers) + rank, len(workers) * processes.nodes
             complain(
                 f"Process {number} of {total} (pid {worker.pid} on {socket.gethostname()}) was ended by "
-                f"{ended_by(worker.returncode)}, and so the run ends. Every finished round is kept: go on with "
-                "--resume, with any number of processes."
+                f"{ended_by(worker.returncode)}, and so the run ends. {advice}"
             )
     return 0 if not any(codes) else 1 if 1 in codes else 2
 

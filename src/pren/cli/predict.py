@@ -3,111 +3,176 @@
 from __future__ import annotations
 
 import logging
-import math
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pren.cli.options import Json, check_new
+from pren.cli.bundles import bundled
+from pren.cli.launch import Processes, launch
+from pren.cli.options import Accelerator, Json, Threads, check_new, command_line
 from pren.cli.output import print_json, say, show_log, stdout, table
+from pren.cli.progress import continued, extraction
 from pren.cli.trust import Precision
 from pren.cli.vision import CacheFolder, WeightsFile
 from pren.errors import PrenError
 
 if TYPE_CHECKING:
-    from pren.predictor import Predictions
+    from pren.labelling import Labelled, Record, Sorter, Wanted
+    from pren.predictor import Opened, Predictor
 
 log = logging.getLogger(__name__)
 
-SURE = ("confidence", "familiarity")
+KEPT = "Finished parts are kept: the same command goes on, with any number of processes."
 
 
+@dataclass(frozen=True)
+class TableChoice:
+    """The options about where labels go."""
+
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write the labels: .csv, .jsonl or .parquet; printed by default."),
+    ] = None
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="csv, jsonl, parquet, label-studio or fiftyone; by default as --out ends."),
+    ] = None
+    sort_into: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Also put the photographs into a folder per class there, with labels.csv."),
+    ] = None
+    sort_as: Annotated[
+        Literal["link", "symlink", "copy"],
+        typer.Option(help="Hard links (copies on another disk or from a .tar file), symbolic links or copies."),
+    ] = "link"
+
+    def table(self) -> Path | None:
+        """The file."""
+        return self.sort_into / "labels.csv" if self.out is None and self.sort_into is not None else self.out
+
+    def sorter(self, predictor: Predictor, opened: Opened) -> Sorter | None:
+        """What sorts the photographs, if anything does."""
+        from pren.files import make_folder
+        from pren.labelling import Sorter
+
+        if self.sort_into is None:
+            return None
+        sorter = Sorter(self.sort_into, opened.inputs, predictor.model.classes_.names, self.sort_as)
+        make_folder(self.sort_into)
+        return sorter
+
+
+@bundled
 def predict(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or a folder with a saved model.")],
     inputs: Annotated[
-        list[Path], typer.Argument(metavar="INPUTS...", help="Photographs, folders of them, or a .npy or .npz file.")
+        list[Path],
+        typer.Argument(
+            metavar="INPUTS...",
+            help="Photographs, folders or .tar files of them, lists of their paths (.txt), or a .npy or .npz file.",
+        ),
     ],
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE.csv", help="Where to write the predictions; printed by default.")
+    *,
+    where: TableChoice,
+    column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With it, .csv files are lists: the column with the paths.")
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many classes per image.")] = 5,
     weights: WeightsFile = None,
     cache: CacheFolder = None,
     among: Annotated[str | None, typer.Option(help="unseen, seen or all; by default as the model was fitted.")] = None,
     precision: Precision = None,
+    processes: Processes,
+    accelerator: Accelerator = "auto",
+    threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Label photographs or feature vectors, best class first."""
+    """Label photographs or feature vectors, best class first.
+
+    With --out, what is finished outlives an interruption: the same command goes on from there.
+    """
     show_log()
-    from pren.files import write_csv
+    from pren.labelling import Wanted, find_writer, label, parts_folder, was_finished
+
+    out, wanted = where.table(), Wanted(top, among, precision)
+    if out is None and (where.form is not None or processes.devices * processes.nodes > 1):
+        raise PrenError("--format, --devices and --nodes are for a file: say which with --out.")
+    if out is not None and was_finished(out):
+        print_json({"out": str(out)}) if json else say(f"{out} was finished before.")
+        return
+    check_new(out)
+    _check_outside(where.sort_into, inputs)
+    form = "" if out is None else find_writer(out, where.form)
+    fabric = launch(processes, accelerator, KEPT)
+    from pren.engine.processes import agreed, apart, watching
     from pren.predictor import Predictor
 
-    check_new(out)
-    predictor = Predictor.load(run, weights, cache)
-    found = predictor.predict(inputs[0] if len(inputs) == 1 else inputs, top, among, precision)
+    with watching(fabric):
+        with agreed(fabric):
+            predictor = Predictor.load(run, weights, cache, apart(fabric))
+            predictor.check(top, among, precision)
+            opened = predictor.open(inputs[0] if len(inputs) == 1 else inputs, column)
+            sorter = where.sorter(predictor, opened)
+        if out is None:
+            _print(predictor, opened, wanted, json)
+            return
+        quiet = not fabric.is_global_zero  # of several processes, one speaks
+        with continued(parts_folder(out), quiet), extraction(quiet, "labelling") as on_progress:
+            done = label(predictor, run, opened, out, form, wanted, sorter, command_line(), on_progress, fabric)
+    if not quiet:
+        _tell(done, where, out, json)
+
+
+def _tell(done: Labelled, where: TableChoice, out: Path, json: bool) -> None:
+    """Say what became of the inputs."""
+    if json:
+        print_json({**_facts(done.inputs, done.unreadable, done.unsure, done.ranks), "out": str(out)})
+        return
+    unread = f" {done.unreadable} of them could not be read." if done.unreadable else ""
+    unsure = f" {done.unsure} of them have no label: none is sure enough." if done.unsure else ""
+    say(f"{done.inputs} predictions are in {out}.{unread}{unsure}")
+    if where.sort_into is not None:
+        say(f"The photographs are sorted into {where.sort_into}.")
+
+
+def _check_outside(folder: Path | None, inputs: list[Path]) -> None:
+    """Refuse to sort photographs into a folder that they are taken from: they would be found there the next time."""
+    for source in inputs:
+        if folder is not None and source.is_dir() and folder.resolve().is_relative_to(source.resolve()):
+            raise PrenError(f"{folder} is in {source}, where the photographs come from: sort into a folder elsewhere.")
+
+
+def _print(predictor: Predictor, opened: Opened, wanted: Wanted, json: bool) -> None:
+    """Show the labels; the first ones are there when all are, so this is for few."""
+    from pren.labelling import records
+
+    found = predictor.predict(opened, wanted.top, wanted.among, wanted.precision)
     reasons = list(filter(None, found.errors))
     if reasons and len(reasons) == len(found):
         raise PrenError(reasons[0] if len(found) == 1 else f"None of the {len(found)} images can be read: {reasons[0]}")
     for reason in reasons:
         log.warning("%s", reason)
-    if out is not None:
-        write_csv(out, *_wide(found))
+    rows = records(found)
     if json:
-        facts = {
-            "inputs": len(found),
-            "unreadable": len(reasons),
-            "unsure": _unsure(found),
-            "top": found.classes.shape[1],
-        }
-        print_json({**facts, **({"predictions": _records(found)} if out is None else {"out": str(out)})})
-    elif out is None:
-        stdout().print(table(["input", "class", "score", "confidence", "familiarity"], _long(found), 2))
+        unsure = sum(not row["error"] and not row["classes"] for row in rows)
+        print_json({**_facts(len(found), len(reasons), unsure, found.classes.shape[1]), "predictions": rows})
     else:
-        unread = f" {len(reasons)} of them could not be read." if reasons else ""
-        unsure = f" {_unsure(found)} of them have no label: none is sure enough." if precision is not None else ""
-        say(f"{len(found)} predictions are in {out}.{unread}{unsure}")
+        stdout().print(table(["input", "class", "score", "confidence", "familiarity"], _lines(rows), 2))
 
 
-def _unsure(found: Predictions) -> int:
-    """How many have no label although they can be read."""
-    return sum(not error and not labels for error, labels in zip(found.errors, found.labels, strict=True))
+def _facts(inputs: int, unreadable: int, unsure: int, top: int) -> dict[str, Any]:
+    return {"inputs": inputs, "unreadable": unreadable, "unsure": unsure, "top": top}
 
 
-def _records(found: Predictions) -> list[dict[str, Any]]:
-    """For machines."""
-    records = []
-    for place, (name, labels) in enumerate(zip(found.names, found.labels, strict=True)):
-        scores = found.scores[place] if labels else []
-        best = [{"class": label, "score": float(score)} for label, score in zip(labels, scores, strict=True)]
-        sure = {key: _known(getattr(found, key)[place]) for key in SURE}
-        records.append({"input": name, "classes": best, **sure, "error": found.errors[place] or None})
-    return records
-
-
-def _known(share: float) -> float | None:
-    return None if math.isnan(share) else round(float(share), 4)
-
-
-def _wide(found: Predictions) -> tuple[list[str], list[list[Any]]]:
-    """For a file: the header, and a row for every input."""
-    ranks = found.classes.shape[1]
-    header = ["input", *(f"{what}_{rank + 1}" for rank in range(ranks) for what in ("class", "score")), *SURE, "error"]
-    rows: list[list[Any]] = []
-    for record in _records(found):
-        cells = [cell for best in record["classes"] for cell in (best["class"], best["score"])] or [""] * 2 * ranks
-        sure = ["" if record[key] is None else record[key] for key in SURE]
-        rows.append([record["input"], *cells, *sure, record["error"] or ""])
-    return header, rows
-
-
-def _long(found: Predictions) -> list[list[Any]]:
+def _lines(rows: list[Record]) -> list[list[Any]]:
     """For people: a line for every class."""
     lines: list[list[Any]] = []
-    for record in _records(found):
-        none = "cannot be read" if record["error"] else "not sure enough"
-        best = [[label["class"], f"{label['score']:.4g}"] for label in record["classes"]] or [[none, ""]]
-        sure = ["" if record[key] is None else f"{record[key]:.2f}" for key in SURE]
+    for row in rows:
+        none = "cannot be read" if row["error"] else "not sure enough"
+        best = [[label["class"], f"{label['score']:.4g}"] for label in row["classes"]] or [[none, ""]]
+        sure = ["" if row[key] is None else f"{row[key]:.2f}" for key in ("confidence", "familiarity")]
         for place, cells in enumerate(best):
-            lines.append([record["input"], *cells, *sure] if not place else ["", *cells, "", ""])
+            lines.append([row["input"], *cells, *sure] if not place else ["", *cells, "", ""])
     return lines

@@ -69,13 +69,13 @@ def counted(title: str, unit: str) -> Iterator[Callable[[int, int, str], None]]:
 
 
 @contextmanager
-def extraction(quiet: bool = False) -> Iterator[OnProgress | None]:
-    """Show how far an extraction is, how fast it goes and how long it will take; yields as `rounds` does."""
+def extraction(quiet: bool = False, doing: str = "extracting") -> Iterator[OnProgress | None]:
+    """Show how far work on images is, how fast it goes and how long it will take; yields as `rounds` does."""
     if quiet:
         yield None
         return
-    with _bar("extracting", TextColumn("{task.fields[rate]}"), TimeRemainingColumn()) as (console, progress):
-        task = progress.add_task("extracting", total=None, visible=False, rate="")
+    with _bar(doing, TextColumn("{task.fields[rate]}"), TimeRemainingColumn()) as (console, progress):
+        task = progress.add_task(doing, total=None, visible=False, rate="")
         started = said = last = time.monotonic()
         before = 0
 
@@ -89,7 +89,7 @@ def extraction(quiet: bool = False) -> Iterator[OnProgress | None]:
             progress.update(task, completed=done, total=total, visible=fresh > 0, rate=f"{rate:.0f} images/s")
             if fresh and not console.is_terminal and now - said > SECONDS_BETWEEN_LINES:
                 said = now
-                console.print(f"  extracted {done}/{total}   {rate:.0f} images/s   {(total - done) / rate:.0f} s left")
+                console.print(f"  {doing} {done}/{total}   {rate:.0f} images/s   {(total - done) / rate:.0f} s left")
 
         yield show
 
@@ -120,9 +120,9 @@ def interruptible(how_to_go_on: Callable[[], str], quiet: bool = False) -> Itera
         raise typer.Exit(130) from None
 
 
-def continued(folder: Path) -> AbstractContextManager[None]:
-    """On Ctrl-C, say that the same command goes on, and exit with 130."""
-    return interruptible(lambda: f"What was finished is kept in {folder}: the same command goes on from there.")
+def continued(folder: Path, quiet: bool = False) -> AbstractContextManager[None]:
+    """On Ctrl-C, say that the same command goes on, unless told to be quiet, and exit with 130."""
+    return interruptible(lambda: f"What was finished is kept in {folder}: the same command goes on from there.", quiet)
 
 
 @contextmanager

@@ -32,6 +32,14 @@ def single_process(accelerator: str = "auto") -> Fabric:
     return Fabric(accelerator=accelerator, devices=1)
 
 
+def apart(fabric: Fabric) -> Fabric:
+    """This process by itself, on its device, whatever the others do."""
+    if fabric.world_size == 1:
+        return fabric
+    kind = fabric.device.type
+    return single_process(kind) if kind == "cpu" else Fabric(accelerator=kind, devices=[fabric.device.index or 0])
+
+
 def join_processes(accelerator: str, devices: int, nodes: int) -> Fabric:
     """Take a place among processes that a launcher (``pren fit --devices``, torchrun) has started.
 
@@ -170,7 +178,7 @@ def watching(fabric: Fabric) -> Iterator[None]:
             raise
         raise SharedError(
             f"Another process of this run has ended, so this one ({fabric.global_rank} of {fabric.world_size}, on "
-            f"{socket.gethostname()}) ends too: see what that one says. Every finished round is kept."
+            f"{socket.gethostname()}) ends too: see what that one says. What was finished is kept."
         ) from error
 
 

@@ -63,14 +63,17 @@ class FeatureCache:
         except OSError as error:
             raise PrenError(f"Features cannot be kept in {self.folder}: {error.strerror or error}.") from error
 
-    def rows(self) -> dict[bytes, int]:
+    def __len__(self) -> int:
+        return len(self._records())
+
+    def rows(self, since: int = 0) -> dict[bytes, int]:
         """The row of every image that is there, by the hash of its content; damaged records do not count.
 
         Of several records of one image (two processes may have extracted it at once) the first counts, so that nobody
-        is given other features than before.
+        is given other features than before. Those before row `since` are not looked at.
         """
         found: dict[bytes, int] = {}
-        for start in range(0, len(self._records()), BLOCK):
+        for start in range(since, len(self), BLOCK):
             # Not through the mapping: what is read there stays, and memory would grow with the images.
             offset = start * self._record.itemsize
             block = np.fromfile(self.folder / ROWS_FILE, self._record, BLOCK, offset=offset)
@@ -138,6 +141,25 @@ class FeatureCache:
     def inputs(self, rows: NDArray[np.int64]) -> CachedFeatures:
         """Some of the features, as inputs of a problem: (N,) rows as `rows` found them."""
         return CachedFeatures(self._records(), rows, self.folder.name)
+
+
+class KnownRows:
+    """What `FeatureCache.rows` tells, for those who ask again and again: it looks only at what was added since."""
+
+    def __init__(self, cache: FeatureCache) -> None:
+        self.cache = cache
+        self._rows: dict[bytes, int] = {}
+        self._looked_at = 0
+
+    def update(self) -> dict[bytes, int]:
+        """The row of every image that is there by now; not to be changed."""
+        there = len(self.cache)
+        if there < self._looked_at:  # somebody has removed it
+            self._rows, self._looked_at = {}, 0
+        for key, row in self.cache.rows(self._looked_at).items():
+            self._rows.setdefault(key, row)
+        self._looked_at = there
+        return self._rows
 
 
 class CachedFeatures(Inputs):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable
+from collections import ChainMap
+from collections.abc import Callable, MutableMapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +22,7 @@ from torch.utils.data import DataLoader, Dataset
 from pren.engine.processes import agreed, gather
 from pren.errors import PrenError
 from pren.vision.backbones import DEFAULT, check_takes, create_backbone, find_backbone
-from pren.vision.cache import FeatureCache
+from pren.vision.cache import FeatureCache, KnownRows
 from pren.vision.decoding import TURNS, without_warnings
 from pren.vision.images import ImageFiles, Reading, stacked
 from pren.vision.preprocessing import Geometry, Preprocessing
@@ -136,7 +137,7 @@ class Extracted:
 def extract(
     files: ImageFiles,
     frozen: FrozenBackbone,
-    cache: FeatureCache,
+    cache: FeatureCache | KnownRows,
     fabric: Fabric,
     workers: int = WORKERS,
     strict: bool = False,
@@ -148,14 +149,16 @@ def extract(
     which may be on a disk of their own.
 
     Files are read and decoded by so many `workers`, 0 for this process itself. One that cannot be read is an error if
-    this is `strict`. Progress is told after every batch.
+    this is `strict`. Progress is told after every batch. Whoever calls this many times hands in what is known of the
+    cache.
 
     Raises:
         PrenError: If the cache cannot be written, or, if `strict`, for the first bad file.
     """
-    cache.check_room(len(files))
     images = files.prepared(frozen.preprocessing)
-    run = partial(_extract, images, frozen, cache, fabric.device, workers, strict, on_progress)
+    index = cache if isinstance(cache, KnownRows) else KnownRows(cache)
+    index.cache.check_room(len(files))
+    run = partial(_extract, images, frozen, index, fabric.device, workers, strict, on_progress)
     everything, fresh = np.arange(len(files)), 0
     if fabric.world_size > 1:
         with agreed(fabric):
@@ -169,51 +172,56 @@ def extract(
 def _extract(
     files: ImageFiles,
     frozen: FrozenBackbone,
-    cache: FeatureCache,
+    index: KnownRows,
     device: torch.device,
     workers: int,
     strict: bool,
     on_progress: OnProgress | None,
     places: NDArray[np.int64],
 ) -> Extracted:
-    known = cache.rows()
+    cache, known = index.cache, index.update()
     found: list[Reading] = []
-    fresh = 0
+    extracted: set[bytes] = set()
     # A generator of its own: workers are seeded from it, though they need no chance, and not from torch's global one.
     chance = torch.Generator().manual_seed(0)
     turns = multiprocessing.RLock() if workers else TURNS  # ours alone: a worker that is killed keeps it
-    read = partial(_read_batch, files, set(known), turns)
+    read = partial(_read_batch, files, ChainMap({}, known), turns)
     for readings, decoded, levels in DataLoader(
         cast(Dataset[int], places), batch_size(device), num_workers=workers, collate_fn=read, generator=chance
     ):
-        anew = [place for place, key in enumerate(decoded) if key not in known]  # another worker may have had it
+        anew = [place for place, key in enumerate(decoded) if key not in extracted]  # another worker may have had it
         if anew:
             keys = [decoded[place] for place in anew]
             cache.append(keys, frozen(levels[anew], device))
-            known |= dict.fromkeys(keys, -1)  # which row it is, the cache knows
-            fresh += len(anew)
+            extracted.update(keys)
         found += readings
         if strict and (errors := [reading.error for reading in readings if reading.error]):
             raise PrenError(errors[0])
         if on_progress is not None:
-            on_progress(len(found), fresh, len(places))
-    rows = {**(cache.rows() if fresh else known), b"": -1}
-    if lost := sum(reading.key not in rows for reading in found):
+            on_progress(len(found), len(extracted), len(places))
+    rows = index.update() if extracted else known
+    if lost := sum(not reading.error and reading.key not in rows for reading in found):
         raise PrenError(f"{lost} features are no longer in {cache.folder}: they were removed or damaged. Try again.")
     problems = [(place, reading.error) for place, reading in enumerate(found) if reading.error]
-    return Extracted(np.array([rows[reading.key] for reading in found], dtype=np.int64), problems, fresh)
+    places = np.array([rows.get(reading.key, -1) for reading in found], dtype=np.int64)
+    return Extracted(places, problems, len(extracted))
 
 
 _Batch = tuple[list[Reading], list[bytes], Tensor]  # files, the keys of new ones, and their levels (n, C, H, W)
 
 
-def _read_batch(files: ImageFiles, known: set[bytes], turns: AbstractContextManager[Any], places: list[int]) -> _Batch:
+def _read_batch(
+    files: ImageFiles,
+    known: MutableMapping[bytes, int],
+    turns: AbstractContextManager[Any],
+    places: list[int],
+) -> _Batch:
     """Read some files, in whichever process, and decode those that are not known."""
     readings = []
     with without_warnings():
         for place in places:
             readings.append(files.read(place, known, turns))
-            known.add(readings[-1].key)  # of copies, the first is enough
+            known[readings[-1].key] = -1  # of copies, the first is enough
     keys = [reading.key for reading in readings if reading.levels is not None]
     levels = stacked(readings, files.sample_shape)  # as one tensor they reach another process soonest
     return [reading._replace(levels=None) for reading in readings], keys, levels

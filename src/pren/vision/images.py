@@ -30,10 +30,11 @@ from pren.vision.decoding import (
 )
 from pren.vision.folders import EXTENSIONS, list_images
 from pren.vision.preprocessing import MODES, Levels, Preprocessing, plain
+from pren.vision.tars import TarMember
 
 USUAL = plain((3, 224, 224))  # until a backbone says what it wants
 THREADS = min(8, os.cpu_count() or 1)  # Pillow decodes without Python's lock
-Item = str | bytes | Image.Image
+Item = str | TarMember | bytes | Image.Image
 
 
 class Reading(NamedTuple):
@@ -51,8 +52,8 @@ class ImageFiles(Inputs):
 
     Args:
         folder: Where the files are.
-        items: The path of each file in that folder. What is in memory can stand there too: the bytes of a file, or an
-            image that Pillow has opened.
+        items: The path of each file in that folder. Other things can stand there too: a member of a ``.tar`` file, the
+            bytes of a file, or an image that Pillow has opened.
         preprocessing: What to bring them to. A backbone that wants something else asks for it with `prepared`.
     """
 
@@ -74,7 +75,7 @@ class ImageFiles(Inputs):
     @property
     def on_disk(self) -> bool:
         """Whether all of them are files, and none is in memory."""
-        return all(isinstance(item, str) for item in self._items)
+        return all(isinstance(item, str | TarMember) for item in self._items)
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
@@ -110,8 +111,8 @@ class ImageFiles(Inputs):
         """
         item, path, key = self._items[place], self._path(place), b""
         try:
-            with in_turn(isinstance(item, str) and image_file_size(path) > LARGE_FILE, turns):
-                content = read_image_file(path) if isinstance(item, str) else item
+            with in_turn(_bytes_to_read(item, path) > LARGE_FILE, turns):
+                content = _content(item, path)
                 if known is not None and isinstance(content, bytes):
                     key = hashlib.sha256(content).digest()
                     if key in known:
@@ -125,14 +126,40 @@ class ImageFiles(Inputs):
         item, path = self._items[place], self._path(place)
         try:
             with without_warnings():
-                return thumbnail(read_image_file(path) if isinstance(item, str) else item, path, side)
+                return thumbnail(_content(item, path), path, side)
         except (PrenError, MemoryError):
             return None
+
+    def path(self, place: int) -> Path | None:
+        """Where a file is; None for what is no file of its own."""
+        return self._path(place) if isinstance(self._items[place], str) else None
+
+    def content(self, place: int) -> bytes:
+        """The bytes of a file; a `PrenError` if it cannot be read, or is an image that Pillow has opened."""
+        content = _content(self._items[place], self._path(place))
+        if not isinstance(content, bytes):
+            raise PrenError(f"{self._path(place)} is open, and no file.")
+        return content
 
     def _path(self, place: int) -> Path:
         """Where a file is, or what to call it."""
         item = self._items[place]
+        if isinstance(item, TarMember):
+            return Path(str(item))
         return self._folder / item if isinstance(item, str) else Path(f"Picture {place}")
+
+    def looks(self) -> bytes:
+        """A hash of what shows that the files are still the same without reading them: paths, sizes, times."""
+        known, tars = hashlib.sha256(), dict[str, str]()
+        for place, item in enumerate(self._items):
+            if isinstance(item, TarMember):
+                if item.tar not in tars:
+                    tars[item.tar] = _stamp(Path(item.tar))
+                said = f"{item!r} {tars[item.tar]}"
+            else:
+                said = f"{self._path(place)} {_stamp(self._path(place))}" if isinstance(item, str) else f"{place}"
+            known.update(f"{said}\n".encode("utf-8", "backslashreplace"))
+        return known.digest()
 
     def digest(self) -> bytes:
         """A hash of the files' content, in their order, and what they are brought to; not of their names."""
@@ -155,33 +182,24 @@ class ImageFolder(ImageFiles):
             raise PrenError(f"There are no images in {folder}: it needs files that end in {', '.join(EXTENSIONS)}.")
 
 
-def open_pictures(images: Any) -> tuple[list[str], ImageFiles] | None:
-    """Take pictures as people hand them in, one or several: files, folders, encoded bytes, images of Pillow's.
+def _bytes_to_read(item: Item, path: Path) -> int:
+    if isinstance(item, TarMember):
+        return item.size
+    return image_file_size(path) if isinstance(item, str) else 0
 
-    Returns:
-        What to call each (its path, or its place if it is in memory), and what they are; None if these are no pictures.
 
-    Raises:
-        PrenError: If there is no such file, or a folder has no images.
-    """
-    kinds = (str, os.PathLike, bytes, bytearray, Image.Image)
-    alone = isinstance(images, kinds)
-    if not alone and not (isinstance(images, Sequence) and all(isinstance(image, kinds) for image in images)):
-        return None
-    found: list[tuple[str, Item]] = []
-    for image in [images] if alone else images:
-        if isinstance(image, bytes | bytearray | Image.Image):
-            found.append((str(len(found)), bytes(image) if isinstance(image, bytearray) else image))
-        elif Path(image).is_dir():
-            names = ImageFolder(image).names
-            found += [(name if alone else str(Path(image, name)), str(Path(image, name))) for name in names]
-        elif os.path.lexists(image):
-            found.append((str(image), str(image)))
-        else:
-            raise PrenError(f"There is no file or folder {image}: check the path.")
-    # A name on disk can be any bytes, but tables are UTF-8.
-    names = [name.encode("utf-8", "backslashreplace").decode() for name, _ in found]
-    return names, ImageFiles("", [item for _, item in found])
+def _content(item: Item, path: Path) -> bytes | Image.Image:
+    if isinstance(item, TarMember):
+        return item.read()
+    return read_image_file(path) if isinstance(item, str) else item
+
+
+def _stamp(path: Path) -> str:
+    try:
+        known = path.stat()
+        return f"{known.st_size} {known.st_mtime_ns}"
+    except (OSError, ValueError):
+        return "missing"
 
 
 def image_files(inputs: Inputs) -> ImageFiles:

@@ -1,0 +1,58 @@
+"""``pren predict`` in several processes: the same table as of one."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from pren.methods.eszsl import ESZSL
+
+PREN = (sys.executable, "-m", "pren.cli")
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "pren.cli")
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def predict(make_problem, tmp_path):
+    """Label 9,000 vectors: three parts."""
+    ESZSL().fit(make_problem()).save(tmp_path / "model")
+    np.save(tmp_path / "new.npy", np.random.default_rng(0).normal(size=(9000, 5)).astype(np.float32))
+
+    def run(out, *arguments, command=PREN):
+        return subprocess.run(
+            [*command, "predict", "model", "new.npy", "--out", out, *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            timeout=250,
+            check=False,
+        )
+
+    return run
+
+
+def test_the_same_table(predict, tmp_path):
+    ways = {
+        "one.csv": ((), PREN),
+        "two.csv": (("--devices", "2"), PREN),
+        "torchrun.csv": ((), TORCHRUN),
+    }
+    for out, (arguments, command) in ways.items():
+        result = predict(out, *arguments, command=command)
+        assert result.returncode == 0, result.stderr
+        assert result.stdout == f"9000 predictions are in {out}.\n"
+        assert (tmp_path / out).read_bytes() == (tmp_path / "one.csv").read_bytes()
+    assert not list(tmp_path.glob("*.parts"))
+
+
+def test_what_goes_wrong_in_one_goes_wrong_in_all(predict, tmp_path):
+    (tmp_path / "two.csv.parts").mkdir()
+    (tmp_path / "two.csv.parts" / "precious").write_text("mine")
+    result = predict("two.csv", "--devices", "2")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.count("Error:") == 1
+    assert "two.csv.parts holds something else" in result.stderr
