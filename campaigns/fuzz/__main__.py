@@ -28,7 +28,6 @@ PROPERTIES = (
     Property("words", 0.05, words.CASES, words.check),
     Property("shards", 0.05, shards.CASES, shards.check),
     Property("tables", 0.05, tables.CASES, tables.check),
-    # Archives (tar) get their line here as soon as pren reads any.
 )
 PICTURES, PICTURES_SHARE = "pictures", 0.1  # guided by coverage, and so not by hypothesis
 CASES, SECONDS_IN_ALL = 20_000, 600.0

@@ -33,7 +33,7 @@ BATCH = 64
 # On a CPU, memory for large activations is handed out page by page and anew each time: twice as slow as for few images.
 BATCH_ON_CPU = 8
 WORKERS = max(1, min(8, (os.cpu_count() or 1) // 2))  # decoding takes a small share of the time on a CPU
-VERSION = 1  # of what happens between a file and its features; another one means another cache
+VERSION = 2  # of what happens between a file and its features; another one means another cache
 OnProgress = Callable[[int, int, int], None]  # files done, of them extracted anew, files in all
 
 
