@@ -30,6 +30,6 @@ def check(workshop: Workshop, case: Rows) -> str:
         write_csv(path, case[0], case[1:])
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
-    assert [rows[0], *([from_cell(cell) for cell in row] for row in rows[1:])] == case
-    assert not any(cell[:1] and cell[0] in "=+-@\t\r\n" for row in rows[1:] for cell in row)
+    assert [[from_cell(cell) for cell in row] for row in rows] == case
+    assert not any(cell[:1] and cell[0] in "=+-@\t\r\n" for row in rows for cell in row)
     return SUCCESS

@@ -59,7 +59,8 @@ class TestCompute:
         problem, answers = wanted.config.load_data()
         scores = wanted.config.create_method().fit(problem).scores(problem.pool)
         metrics = evaluate(scores, answers, problem.classes, setting)
-        assert result.figures == {name: getattr(metrics, name) for name in names}
+        by_images = metrics.by_images() if setting == "gzsl" else {}
+        assert result.figures == {**{name: getattr(metrics, name) for name in names}, **by_images}
         assert result.error is None
         assert result.fit_seconds >= 0
         assert 1e7 < result.peak_bytes <= peak_memory()

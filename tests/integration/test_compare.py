@@ -24,7 +24,7 @@ def params():
 
 def cells(folder):
     """Every cell with its figures, but not its times."""
-    return {path.name: json.loads(path.read_text())["result"]["figures"] for path in Path(folder, "cells").iterdir()}
+    return {path.name: json.loads(path.read_text())["result"]["figures"] for path in Path(folder, "cells").glob("*")}
 
 
 def test_for_people(good, data, here, params):

@@ -50,7 +50,7 @@ def assert_the_example_agrees(photographs):
     if predictor.trust is not None:
         assert np.allclose([float(line[2]) for line in lines], found.confidence, atol=1e-3)
     session = runtime.InferenceSession("birds.onnx")
-    levels = np.stack([predictor._opened(path)[1][[0]].numpy()[0] for path in map(str, photographs)])
+    levels = np.stack([predictor.open(path).inputs[[0]].numpy()[0] for path in map(str, photographs)])
     scores = session.run(["scores"], {"images": np.rint(levels * 255).astype(np.uint8)})[0]
     expected = predictor.scores(photographs)
     assert np.abs(scores - expected).max() < 1e-3 * expected.std()

@@ -6,6 +6,9 @@ interrupted.
 
 from __future__ import annotations
 
+import sys
+from _thread import interrupt_main
+from threading import Timer
 from typing import cast
 
 import typer
@@ -35,6 +38,8 @@ from pren.text import visible
 from pren.version import __version__
 
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])  # which typer has no name for
+
+AGAIN = 0.05  # seconds until an interrupt comes again
 
 app = typer.Typer(
     name="pren",
@@ -73,7 +78,19 @@ app.add_typer(data.app)
 
 def main() -> None:
     """Run the command line."""
-    leave(_exit_code())
+    before, sys.unraisablehook = sys.unraisablehook, come_again
+    try:
+        leave(_exit_code())
+    finally:
+        sys.unraisablehook = before
+
+
+def come_again(lost: sys.UnraisableHookArgs) -> None:
+    """Send an interrupt once more that came in a destructor, where nobody can catch it; tell of other exceptions."""
+    if lost.exc_type is KeyboardInterrupt:
+        Timer(AGAIN, interrupt_main).start()  # here, it would be lost again
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def _exit_code() -> int:
