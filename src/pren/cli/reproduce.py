@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -16,6 +17,7 @@ from pren.errors import PrenError, suggest
 
 if TYPE_CHECKING:
     from pren.experiments.cells import Result, Task
+    from pren.experiments.reproduction.sheets import Sheet
 
 
 def reproduce(
@@ -55,7 +57,6 @@ def reproduce(
     from pren.experiments.reproduction.plan import Plan
     from pren.experiments.reproduction.run import PARTS
     from pren.experiments.reproduction.run import reproduce as run
-    from pren.experiments.reproduction.tables import MISSING
     from pren.methods.registry import METHODS
     from pren.report import report_experiments
 
@@ -85,9 +86,18 @@ def reproduce(
     if json:
         print_json([sheet.model_dump(mode="json") for sheet in sheets])
         return
+    _show(sheets)
+    say("")
+    say(f"All of it is in {out}: NAME.md, .tex and .csv; for figures .png and .svg; report.html")
+
+
+def _show(sheets: Sequence[Sheet]) -> None:
+    """Tables without columns of which nothing can be computed, and every note once: a terminal is narrow."""
+    from pren.experiments.reproduction.tables import MISSING
+
     said: set[str] = set()
     for sheet in sheets:
-        shown = sheet.without(MISSING)  # a terminal is narrow
+        shown = sheet.without(MISSING)
         say("")
         say(shown.title, style="bold")
         texts = len(shown.header) if sheet.name == "claims" else 1
@@ -96,5 +106,3 @@ def reproduce(
             if note not in said:
                 say(f"- {note}")
         said.update(shown.notes)
-    say("")
-    say(f"All of it is in {out}: NAME.md, .tex and .csv; for figures .png and .svg; report.html")
