@@ -160,3 +160,10 @@ def test_damaged_tables(pren, good, invented):
         result = pren(*command)
         assert result.code == 2
         assert "sheets.json is damaged" in result.err
+
+
+def test_parts_of_the_report_have_names_of_their_own(good, invented):
+    good("reproduce", "zsl", "--seeds", "1")
+    text = Path("reproduction/report.html").read_text()
+    assert ">Table 2: Top-1</a>" in text
+    assert ">Table 2: mAcc</a>" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -35,4 +36,4 @@ def _section(sheet: Sheet) -> Section:
     lines = [Series(curve.title, curve.points) for curve in sheet.curves]
     chart = line_chart(sheet.title, lines, x=sheet.axis, show_y=percent, whole=True) if lines else None
     notes = tag("ul", [tag("li", note) for note in sheet.notes]) if sheet.notes else None
-    return Section(sheet.name, sheet.title.split(":")[0], sheet.title, join([chart, made, notes]))
+    return Section(sheet.name, re.split(r",| \(", sheet.title)[0], sheet.title, join([chart, made, notes]))
