@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file, save_file
 
 from pren.vision import extraction
@@ -351,6 +352,15 @@ class TestTrainFrom:
         assert result.code == 2
         assert said in result.err
         assert not Path("run").exists()
+
+    def test_a_configuration_cannot_do_it_either(self, pren, good, mydata, backbone):
+        good("fit", "mydata", *QUICK, *backbone, "--train-from", "1", "--out", "run")
+        config = yaml.safe_load(Path("run/config.yaml").read_text())
+        Path("wrong.yaml").write_text(yaml.safe_dump({**config, "method": "eszsl", "params": {}}))
+        result = pren("fit", "--config", "wrong.yaml", "--out", "wrong")
+        assert (result.code, "ESZSL does not train a backbone" in result.err) == (2, True)
+        refused = pren("export", "run", "--format", "torch", "--out", "x.pt2")
+        assert (refused.code, "cannot be exported yet" in refused.err) == (2, True)
 
     def test_methods_have_no_stages(self, pren):
         assert "pren list backbones --stages NAME" in pren("list", "methods", "pren", "--stages").err

@@ -13,7 +13,7 @@ from pren.vision.backbones import create_backbone, find_backbone
 from pren.vision.cache import FeatureCache
 from pren.vision.extraction import Extractor, FrozenBackbone
 from pren.vision.stages import Front, find_stage, list_stages, tail_of
-from pren.vision.tails import stages_of
+from pren.vision.tails import front_of, stages_of
 from pren.vision.torchvision_operators import import_timm
 
 FAMILIES = {"test_resnet": 4, "test_efficientnet": 5, "test_vit": 6, "test_convnext": 4}
@@ -115,6 +115,24 @@ def test_only_networks_of_timms_are_cut():
         find_backbone("nonsense@layer4")
     with pytest.raises(PrenError, match="cannot be cut before layer9"):
         find_backbone("test_resnet@layer9").create(3, "float32", False)
+
+
+def test_random_weights_of_a_tail_are_those_of_the_seed():
+    """And not what torch's own generator gives, wherever that stands."""
+    tails = []
+    for state in (1, 2):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(state)
+            tail, _ = create_backbone("test_resnet@layer4", (192, 10, 10), seed=3)
+            find_backbone("test_resnet@layer4").give_weights(tail, "random")
+        tails.append(tail.state_dict())
+    assert all(torch.equal(value, tails[1][name]) for name, value in tails[0].items())
+
+
+def test_a_registered_network_is_not_cut():
+    small = nn.Sequential(nn.Flatten(), nn.LazyLinear(2))
+    with pytest.raises(PrenError, match="mine cannot be trained from a stage on"):
+        front_of("mine", small, "1", SHAPE)
 
 
 def test_what_the_disk_has_no_room_for_is_told_before(tmp_path, monkeypatch):

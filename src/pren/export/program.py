@@ -82,6 +82,8 @@ def program_of(
     scores, preprocessing, backbone = method.module(), method.preprocessing_, None
     if from_features and len(method.sample_shape_) > 1:
         raise PrenError("This model takes images, and has no features to begin with: leave --features out.")
+    if method.extractor_ is not None and len(method.sample_shape_) > 1:
+        raise PrenError("A backbone that was trained from a stage on (--train-from) cannot be exported yet.")
     if method.extractor_ is not None and not from_features:
         frozen = recorded_backbone(method.extractor_, weights)
         backbone, preprocessing = frozen.network, frozen.preprocessing

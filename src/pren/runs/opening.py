@@ -51,6 +51,8 @@ def open_problem(
             problem, answers = leave_out_unreadable(problem, answers)
     if config.extractor is None:
         return problem, answers
+    if config.extractor.until is not None:
+        check_trains_backbone(methods or [config.method])
     return freeze(problem, answers, config.extractor, config.cache, fabric=fabric, on_progress=on_extract)
 
 

@@ -99,7 +99,7 @@ class FrozenBackbone:
         shape: tuple[int, ...] = (width,)
         network.eval().requires_grad_(False)
         if extractor.until is not None:
-            network, stage = front_of(network, extractor.until, preprocessing.sample_shape)
+            network, stage = front_of(name, network, extractor.until, preprocessing.sample_shape)
             facts["until"], shape = stage.name, stage.shape
         return cls(network, shape, preprocessing, facts)
 

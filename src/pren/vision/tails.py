@@ -12,6 +12,7 @@ from pren.vision.precision import Precision
 from pren.vision.preprocessing import Geometry, Preprocessing
 from pren.vision.stages import Front, Stage, find_stage, list_stages, tail_of
 from pren.vision.timm_backbone import TimmBackbone, TimmModel
+from pren.vision.weights import RANDOM
 
 AT = "@"  # between the name of a network and that of the stage that its tail begins with
 
@@ -21,10 +22,11 @@ def tail_name(network: str, stage: str) -> str:
     return f"{network}{AT}{stage}"
 
 
-def front_of(network: nn.Module, stage: str, sample_shape: tuple[int, ...]) -> tuple[nn.Module, Stage]:
+def front_of(name: str, network: nn.Module, stage: str, sample_shape: tuple[int, ...]) -> tuple[nn.Module, Stage]:
     """The front of a backbone with weights, images (N, C, H, W) from 0 to 1 -> (N, *shape of the stage).
 
     Args:
+        name: What it is called.
         network: Of timm's.
         stage: Its name, or how many stages there are from it to the end.
         sample_shape: (C, H, W).
@@ -32,8 +34,8 @@ def front_of(network: nn.Module, stage: str, sample_shape: tuple[int, ...]) -> t
     Raises:
         PrenError: If it cannot be cut there.
     """
-    if not isinstance(network, TimmBackbone):
-        raise PrenError("Only networks of timm's can be cut before a stage: see 'pren list backbones'.")
+    if not isinstance(network, TimmBackbone) or not name.partition(".")[0].isidentifier():  # such as clip:...
+        raise PrenError(f"{name} cannot be trained from a stage on, only networks of timm's can: train all of it.")
     found = find_stage(network.model, stage, _picture(sample_shape))
     return _Front(network, found.name), found
 
@@ -84,9 +86,12 @@ class TimmTail:
         return self._whole.preprocessing(weights, geometry)
 
     def give_weights(self, network: nn.Module, weights: str | None = None) -> None:
-        """Give a tail its part of the whole network's weights."""
+        """Give a tail its part of the whole network's weights; "random" ones it has."""
+        if weights == RANDOM:
+            return
+        channels = self._whole.preprocessing().sample_shape[0]
         with torch.random.fork_rng(devices=[]):
-            whole = cast(TimmBackbone, self._whole.create(3, "float32", False))
+            whole = cast(TimmBackbone, self._whole.create(channels, "float32", False))
         self._whole.give_weights(whole, weights)
         tail = cast(TailBackbone, network).model
         known = whole.model.state_dict()
