@@ -277,7 +277,7 @@ class Predictor:
     @cached_property
     def _frozen(self) -> FrozenBackbone:
         """The backbone that made the features the model was trained on."""
-        return recorded_backbone(self.model.extractor_ or {}, self._weights)
+        return recorded_backbone(self.model.extractor_ or {}, self._weights, self.model.tail_)
 
     @cached_property
     def _known(self) -> KnownRows:
