@@ -1,6 +1,7 @@
 """Features that were learned from the labelled images: who was asked, what is kept, and what is learned anew."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -104,8 +105,8 @@ def test_held_out_classes_have_no_part_in_their_features(school, tmp_path, monke
 
     monkeypatch.setattr(School, "lesson", watched)
     learned = graduate(school, tmp_path)
-    for folds in (held_out_classes(learned, 2), class_folds(learned)):
-        found = list(folds)
+    for folds in (partial(held_out_classes, draws=2), class_folds):
+        found = list(folds(learned))
         for (fold, answers), lesson in zip(found, lessons[-len(found) :], strict=True):
             held = {learned.classes.names.index(fold.classes.names[row]) for row in np.unique(answers.labels)}
             assert lesson == set(range(6)) - held
