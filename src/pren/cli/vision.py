@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BackboneName = Annotated[
     str | None,
-    typer.Option("--backbone", help="The network that photographs go through; see 'pren list backbones'."),
+    typer.Option("--backbone", help="The network that photographs go through, or several, a+b; see 'pren list backbones'."),
 ]
 WeightsFile = Annotated[
     str | None,
@@ -69,8 +69,9 @@ class BackboneChoice:
         """
         from pren.methods.registry import trains_backbone
         from pren.runs.opening import check_trains_backbone
-        from pren.vision.backbones import find_backbone
+        from pren.vision.backbones import find_backbone, split_names
         from pren.vision.extraction import Extractor
+        from pren.vision.side_by_side import single_extractors
 
         update: dict[str, Any] = {} if self.cache is None else {"cache": str(self.cache)}
         said, names = self.said(), methods or [config.method]
@@ -78,7 +79,7 @@ class BackboneChoice:
             raise PrenError("--frozen trains no part of the backbone, --train-from one: leave one out.")
         if said or self.frozen or self.train_from is not None:
             if self.backbone is not None:
-                find_backbone(self.backbone)  # before any data are read
+                list(map(find_backbone, split_names(self.backbone)))  # before any data are read
             if wants_images(config.data, config.options):
                 update["options"] = {**config.options, "images": True}
             if self.train_from is not None:
@@ -91,8 +92,13 @@ class BackboneChoice:
                 update["extractor"] = Extractor.model_validate(asked | said)
             elif any(map(trains_backbone, names)):
                 check_trains_backbone(names)  # all of them: a mixture has to be told what is meant
+                if self.backbone is not None:
+                    find_backbone(self.backbone)  # one, not several
                 update["params"] = {**config.params, **said}
-        return config.model_copy(update=update).with_features(names, said)
+        config = config.model_copy(update=update).with_features(names, said)
+        if config.extractor is not None:
+            single_extractors(config.extractor)  # what cannot be asked of several backbones
+        return config
 
 
 @dataclass(frozen=True)

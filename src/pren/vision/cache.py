@@ -188,8 +188,12 @@ class CachedFeatures(Inputs):
     def digest(self) -> bytes:
         """A hash of what the features were made from, and by what: extracted again, the last bit may differ."""
         content = hashlib.sha256(f"{self._origin} {len(self)} {self.sample_shape}".encode())
-        content.update(self._records["key"][self._rows].tobytes())
+        content.update(self.keys())
         return content.digest()
+
+    def keys(self) -> bytes:
+        """The hashes of the images' content, one after the other."""
+        return self._records["key"][self._rows].tobytes()
 
 
 def _checksum(key: bytes, features: NDArray[np.float16]) -> int:
