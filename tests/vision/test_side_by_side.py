@@ -274,5 +274,5 @@ def test_several_are_no_backbone_to_train():
 
 
 def test_no_backbone_can_be_called_like_several():
-    with pytest.raises(PrenError, match="'my[+]own' cannot be the name of a backbone"):
+    with pytest.raises(PrenError, match=r"'my\+own' cannot be the name of a backbone"):
         register_backbone("my+own", Toy, Preprocessing(sample_shape=(3, 8, 8)), "mine")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BackboneName = Annotated[
     str | None,
-    typer.Option("--backbone", help="The network that photographs go through, or several, a+b; see 'pren list backbones'."),
+    typer.Option("--backbone", help="The network that photographs go through, or several: a+b; 'pren list backbones'."),
 ]
 WeightsFile = Annotated[
     str | None,

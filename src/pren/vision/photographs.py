@@ -96,7 +96,7 @@ def freeze(
 
 
 def recorded_backbone(record: dict[str, Any], weights: str | None = None) -> SideBySide:
-    """The backbone, or those, that made the features a model was trained on; a `PrenError` if it is not the same any more.
+    """What made the features that a model was trained on; a `PrenError` if it is not the same any more.
 
     `record` is the model's `extractor_`; `weights` the file with its weights, if it is not where it was.
     """
