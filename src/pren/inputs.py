@@ -50,6 +50,13 @@ class Inputs(ABC):
         """The same, brought to what a backbone wants (a `pren.vision.preprocessing.Preprocessing`)."""
         return self
 
+    def relearned(self, places: NDArray[np.int64]) -> Inputs:
+        """All of them as they would be if only those at `places` had been labelled.
+
+        The same, unless they were learned from labelled images (see `pren.vision.finetuned`).
+        """
+        return self
+
     def select(self, places: NDArray[np.int64]) -> Inputs:
         """Some of them, in the order of `places`."""
         return SelectedInputs(self, places)

@@ -286,7 +286,7 @@ class Predictor:
     @cached_property
     def _frozen(self) -> SideBySide:
         """The backbone, or those, that made the features the model was trained on."""
-        return recorded_backbone(self.model.extractor_ or {}, self._weights)
+        return recorded_backbone(self.model.extractor_ or {}, self._weights, self.model.tail_)
 
     @cached_property
     def _kept(self) -> FeatureStore:

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from pren.errors import PrenError, quoted
 from pren.inputs import Array, Inputs, as_inputs, to_numpy
@@ -153,6 +154,7 @@ class Problem:
         setting: "zsl" (the pool holds unseen classes only) or "gzsl" (it mixes seen and unseen ones).
         backbone: The network these inputs are made for, None for features.
         extractor: What made the features, so that a model of them can be given images; None if nobody knows.
+        tail: The weights of that extractor's last stages, if they have learned the seen classes; None if not.
         source: Where the problem comes from (names, hashes, choices made); recorded with every run.
         given: (N_pool,) the classes that a person has given to some images of the pool, to learn from: candidates, and
             `UNKNOWN` elsewhere; None if to none.
@@ -167,6 +169,7 @@ class Problem:
     setting: Setting = "zsl"
     backbone: str | None = None
     extractor: dict[str, Any] | None = None
+    tail: dict[str, Tensor] | None = None
     source: dict[str, Any] = field(default_factory=dict)
     given: NDArray[np.int64] | None = None
     recipe: dict[str, Any] = field(default_factory=dict)

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from pydantic import ValidationError
 
 from pren.cli.options import Root
 from pren.errors import PrenError
 
 if TYPE_CHECKING:
     from pren.runs.config import RunConfig
+    from pren.vision.extraction import Extractor
 
 
 BackboneName = Annotated[
@@ -45,6 +47,23 @@ TrainFrom = Annotated[
 ]
 
 
+Finetune = Annotated[
+    bool,
+    typer.Option(
+        "--finetune",
+        help="Let the backbone's last stage (or all from --train-from on) learn the seen classes first, as long as "
+        "that helps held-out ones; any method gets the features then.",
+    ),
+]
+Epochs = Annotated[
+    int | None, typer.Option(min=0, help="With --finetune: for how many epochs; by default held-out classes say.")
+]
+TargetsName = Annotated[
+    Literal["classes", "signatures", "both"] | None,
+    typer.Option("--targets", help="With --finetune: what it learns to tell; classes by default."),
+]
+
+
 @dataclass(frozen=True)
 class BackboneChoice:
     """The options about the backbone that photographs go through."""
@@ -55,11 +74,32 @@ class BackboneChoice:
     frozen: Frozen = False
     cache: CacheFolder = None
     train_from: TrainFrom = None
+    finetune: Finetune = False
+    epochs: Epochs = None
+    targets: TargetsName = None
 
     def said(self) -> dict[str, str]:
         """What was said, by the names of `Extractor` and of PrEN's parameters."""
         said = {"backbone": self.backbone, "weights": self.weights, "geometry": self.geometry}
         return {key: value for key, value in said.items() if value is not None}
+
+    def extractor(self, known: dict[str, Any] | None = None) -> Extractor:
+        """What makes features, with what was said in place of what is known of it."""
+        from pren.vision.extraction import Extractor
+
+        said: dict[str, Any] = {**(known or {}), **self.said()}
+        if self.train_from is not None:
+            said["until"] = self.train_from
+        how = {"epochs": self.epochs, "targets": self.targets}
+        how = {key: value for key, value in how.items() if value is not None}
+        if how and not self.finetune and said.get("finetune") is None:
+            raise PrenError(f"--{next(iter(how))} says how a backbone learns the seen classes first: add --finetune.")
+        if self.finetune or how:
+            said["finetune"] = {**(said.get("finetune") or {}), **how}
+        try:
+            return Extractor.model_validate(said)
+        except ValidationError as error:
+            raise PrenError(f"The backbone cannot be had like this: {error.errors()[0]['msg']}.") from error
 
     def applied(self, config: RunConfig, methods: Sequence[str] = ()) -> RunConfig:
         """A configuration (for its method, or for these methods) with all this as its extractor or its parameters.
@@ -70,26 +110,28 @@ class BackboneChoice:
         from pren.methods.registry import trains_backbone
         from pren.runs.opening import check_trains_backbone
         from pren.vision.backbones import find_backbone, split_names
-        from pren.vision.extraction import Extractor
         from pren.vision.side_by_side import single_extractors
 
         update: dict[str, Any] = {} if self.cache is None else {"cache": str(self.cache)}
         said, names = self.said(), methods or [config.method]
         if self.train_from is not None and self.frozen:
             raise PrenError("--frozen trains no part of the backbone, --train-from one: leave one out.")
-        if said or self.frozen or self.train_from is not None:
+        if self.frozen and self.finetune:
+            raise PrenError("--frozen trains no part of the backbone, --finetune one: leave one out.")
+        tuned = self.finetune or self.epochs is not None or self.targets is not None
+        if said or self.frozen or tuned or self.train_from is not None:
             if self.backbone is not None:
                 list(map(find_backbone, split_names(self.backbone)))  # before any data are read
             if wants_images(config.data, config.options):
                 update["options"] = {**config.options, "images": True}
-            if self.train_from is not None:
+            if self.train_from is not None and not self.finetune:
                 check_trains_backbone(names)
-                update["extractor"] = Extractor.model_validate({**said, "until": self.train_from})
+                update["extractor"] = self.extractor()
                 update["params"] = {**config.params, **{k: v for k, v in said.items() if k == "weights"}}
-            elif self.frozen or config.extractor is not None:
+            elif self.frozen or tuned or config.extractor is not None:
                 keep = config.extractor is not None and self.backbone is None
                 asked = config.extractor.model_dump() if keep and config.extractor is not None else {}
-                update["extractor"] = Extractor.model_validate(asked | said)
+                update["extractor"] = self.extractor(asked)
             elif any(map(trains_backbone, names)):
                 check_trains_backbone(names)  # all of them: a mixture has to be told what is meant
                 if self.backbone is not None:

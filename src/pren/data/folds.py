@@ -87,13 +87,14 @@ def _fold(problem: Problem, unseen: Indices, number: int) -> tuple[Problem, Answ
         held_out = random_share(np.argsort(order)[labels], usable)  # which draws by number: that of the name
         usable, pool = np.setdiff1d(usable, held_out), np.concatenate([pool, held_out])
     pool = shuffled(pool)
+    inputs = problem.train.relearned(usable)  # what they were learned from must not give the held-out classes away
     rows = np.flatnonzero(table.seen)  # of the classes that there are in the fold
     seen = ~np.isin(rows, unseen)
     fold = replace(
         problem,
-        train=problem.train.select(usable),
+        train=inputs.select(usable),
         labels=np.searchsorted(rows, labels[usable]),
-        pool=problem.train.select(pool),
+        pool=inputs.select(pool),
         given=None,
         classes=ClassTable(
             names=tuple(table.names[row] for row in rows),

@@ -66,6 +66,13 @@ class TrainingSet:
         everything = np.arange(len(pool))
         return cls(train, labels, pool, PseudoLabels(everything, np.full(len(pool), UNKNOWN)))
 
+    @classmethod
+    def labelled(
+        cls, train: Inputs, labels: NDArray[np.int64], augment: Augment, chance: np.random.Generator
+    ) -> TrainingSet:
+        """D_s alone."""
+        return cls(train, labels, train, PseudoLabels.none(), augment, chance)
+
     def __len__(self) -> int:
         return len(self.train) + len(self.pseudo)
 

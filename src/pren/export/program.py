@@ -85,7 +85,7 @@ def program_of(
     if method.extractor_ is not None and len(method.sample_shape_) > 1:
         raise PrenError("A backbone that was trained from a stage on (--train-from) cannot be exported yet.")
     if method.extractor_ is not None and not from_features:
-        frozen = recorded_backbone(method.extractor_, weights)
+        frozen = recorded_backbone(method.extractor_, weights, method.tail_)
         if len(frozen.parts) > 1:
             raise PrenError(
                 f"{frozen.facts['backbone']} want photographs of their own sizes each, and an exported model takes "

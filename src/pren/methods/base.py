@@ -51,6 +51,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         preparation_: What features go through first; None where images go to a backbone.
         refinement_: What scores go through before γ.
         extractor_: What made the features it was fitted with; None if nobody knows, or for images.
+        tail_: The weights of that extractor's last stages, if they have learned the seen classes; None if not.
         preprocessing_: What image files are brought to; None where inputs are arrays.
         chosen_gamma_: The γ that was chosen on held-out classes and stands for the parameter; None if none was.
     """
@@ -89,6 +90,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
     preparation_: Preparation | None
     refinement_: Refinement
     extractor_: dict[str, Any] | None = None
+    tail_: dict[str, Tensor] | None = None
     preprocessing_: Preprocessing | None = None
     chosen_gamma_: float | None = None
 
@@ -274,7 +276,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         self.classes_ = problem.classes
         self.setting_ = problem.setting
         self.sample_shape_ = problem.train.sample_shape
-        self.extractor_ = problem.extractor
+        self.extractor_, self.tail_ = problem.extractor, problem.tail
         given, _ = problem.decided()
         if len(given) and not (self.learns_given or REFINEMENTS[self.refinement].looks):
             log.warning(

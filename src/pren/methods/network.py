@@ -117,7 +117,7 @@ class NetworkMethod(Method):
         shapes = [{name: t.shape for name, t in model.network_.state_dict().items()} for model in (self, grown)]
         if shapes[0] != shapes[1]:
             raise PrenError("The model to start from has another network: leave its heads and layers as they are.")
-        kept = ("classes_", "setting_", "extractor_", "refinement_", "chosen_gamma_", "preprocessing_")
+        kept = ("classes_", "setting_", "extractor_", "tail_", "refinement_", "chosen_gamma_", "preprocessing_")
         for name in [name for name in vars(grown) if name.endswith("_") and name not in kept]:
             setattr(self, name, getattr(grown, name))
 

@@ -24,6 +24,7 @@ from pren.version import __version__
 
 MODEL_FILE = "model.safetensors"
 HEADER = "pren"
+TAIL = "tail."  # before the names of what an extractor's last stages have learned
 FORMAT: Literal[2] = 2
 
 
@@ -67,6 +68,7 @@ def save_model(method: Method, folder: Path) -> None:
         learned=learned,
     )
     content = {f"model.{key}": value.cpu().contiguous() for key, value in tensors.items()}
+    content |= {f"{TAIL}{key}": value.cpu().contiguous() for key, value in (method.tail_ or {}).items()}
     content["signatures"] = torch.from_numpy(np.ascontiguousarray(table.signatures))
     write_model(folder / MODEL_FILE, content, facts.model_dump(mode="json"))
 
@@ -154,6 +156,8 @@ def load_model(folder: str | Path) -> Method:
         method.sample_shape_ = facts.sample_shape
         method.extractor_ = facts.extractor
         method.chosen_gamma_ = facts.chosen_gamma
+        tail = {key.removeprefix(TAIL): tensors.pop(key) for key in list(tensors) if key.startswith(TAIL)}
+        method.tail_ = tail or None
         learned = {key.removeprefix("model."): value for key, value in tensors.items()}
         method._restore(learned, facts.learned)
         method._restore_refinement(learned)

@@ -13,9 +13,11 @@ from lightning_fabric import Fabric
 from pren.data import class_folds, own_folds
 from pren.engine.processes import agreed, single_process
 from pren.errors import PrenError
+from pren.methods.base import Method
 from pren.methods.registry import METHODS, trains_backbone
 from pren.problem import Answers, Problem
 from pren.runs.config import RunConfig
+from pren.runs.finetuning import finetune
 from pren.vision.extraction import OnProgress
 from pren.vision.photographs import freeze, has_photographs, leave_out_unreadable
 
@@ -35,10 +37,12 @@ def open_problem(
     fabric: Fabric | None = None,
     on_extract: OnProgress | None = None,
     methods: Sequence[str] = (),
+    fitted: Method | None = None,
 ) -> tuple[Problem, Answers | None]:
     """The data of a configuration as its method, or several methods, are given them.
 
-    Features are extracted on `fabric` (None for one process on the best device there is).
+    Features are extracted on `fabric` (None for one process on the best device there is). Where a backbone learns the
+    seen classes first, a model that was `fitted` to these data has what it has learned.
 
     Raises:
         PrenError: If the data cannot be read, or are photographs that a method can do nothing with.
@@ -51,9 +55,14 @@ def open_problem(
             problem, answers = leave_out_unreadable(problem, answers)
     if config.extractor is None:
         return problem, answers
-    if config.extractor.until is not None:
+    asked = config.extractor
+    if asked.until is not None and asked.finetune is None:
         check_trains_backbone(methods or [config.method])
-    return freeze(problem, answers, config.extractor, config.cache, fabric=fabric, on_progress=on_extract)
+    problem, answers = freeze(problem, answers, asked, config.cache, fabric=fabric, on_progress=on_extract)
+    if asked.finetune is None:
+        return problem, answers
+    known = {} if fitted is None else {"known": fitted.extractor_, "tail": fitted.tail_}
+    return finetune(problem, asked, config.cache, fabric, **known), answers
 
 
 def open_folds(

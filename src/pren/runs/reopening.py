@@ -99,8 +99,8 @@ def open_run(
         if config.extractor is None:
             raise PrenError(f"The model in {folder.path} has its weights with it: leave --weights out.")
         moved["extractor"] = config.extractor.model_copy(update={"weights": weights})
-    problem, answers = open_problem(config.model_copy(update=moved))
     model = folder.model()
+    problem, answers = open_problem(config.model_copy(update=moved), fitted=model)
     if problem.extractor is not None and model.extractor_ is not None:
         check_same_facts(problem.extractor["facts"], model.extractor_["facts"])
     check_hashes(folder, config, problem.fingerprint())

@@ -138,9 +138,12 @@ class FeatureCache:
             raise PrenError(f"Cannot read {path}: {error.strerror or error}.") from error
         return np.empty(0, dtype=self._record)
 
-    def inputs(self, rows: NDArray[np.int64]) -> CachedFeatures:
-        """Some of the features, as inputs of a problem: (N,) rows as `rows` found them."""
-        return CachedFeatures(self._records(), rows, self.folder.name)
+    def inputs(self, rows: NDArray[np.int64], origin: str | None = None) -> CachedFeatures:
+        """Some of the features, as inputs of a problem: (N,) rows as `rows` found them.
+
+        `origin` is what made them, as their hash has it; None for the extractor.
+        """
+        return CachedFeatures(self._records(), rows, origin or self.folder.name)
 
 
 class KnownRows:
@@ -185,15 +188,15 @@ class CachedFeatures(Inputs):
         """Some of the rows."""
         return CachedFeatures(self._records, self._rows[places], self._origin)
 
+    def keys(self) -> list[bytes]:
+        """The hashes of the images' content."""
+        return [key.tobytes() for key in self._records["key"][self._rows]]
+
     def digest(self) -> bytes:
         """A hash of what the features were made from, and by what: extracted again, the last bit may differ."""
         content = hashlib.sha256(f"{self._origin} {len(self)} {self.sample_shape}".encode())
-        content.update(self.keys())
+        content.update(self._records["key"][self._rows].tobytes())
         return content.digest()
-
-    def keys(self) -> bytes:
-        """The hashes of the images' content, one after the other."""
-        return self._records["key"][self._rows].tobytes()
 
 
 def _checksum(key: bytes, features: NDArray[np.float16]) -> int:

@@ -24,15 +24,17 @@ from pren.errors import PrenError
 from pren.vision.backbones import DEFAULT, check_takes, create_backbone, find_backbone
 from pren.vision.cache import FeatureCache, KnownRows
 from pren.vision.decoding import TURNS, without_warnings
+from pren.vision.finetuning import Finetuning
 from pren.vision.images import ImageFiles, Reading, stacked
 from pren.vision.preprocessing import Geometry, Preprocessing
-from pren.vision.tails import front_of
+from pren.vision.tails import front_of, give_tail
 from pren.vision.weights import absolute_weights, installed_backbone, weights_digest
 
 BATCH = 64
 # On a CPU, memory for large activations is handed out page by page and anew each time: twice as slow as for few images.
 BATCH_ON_CPU = 8
 WORKERS = max(1, min(8, (os.cpu_count() or 1) // 2))  # decoding takes a small share of the time on a CPU
+LAST_STAGE = "1"  # counted from the end
 VERSION = 2  # of what happens between a file and its features; another one means another cache
 OnProgress = Callable[[int, int, int], None]  # files done, of them extracted anew, files in all
 
@@ -49,6 +51,7 @@ class Extractor(BaseModel):
     weights: str | None = None
     geometry: Geometry = "whole"
     until: str | None = None  # the stage that it stops before, see `pren.vision.stages`; None for all of it
+    finetune: Finetuning | None = None  # how the rest learns the seen classes first; None if it does not
 
     @model_validator(mode="before")
     @classmethod
@@ -56,7 +59,8 @@ class Extractor(BaseModel):
         if not isinstance(given, dict):
             return given
         own = None if given.get("weights") else installed_backbone()  # weights of a file are those of the paper's
-        return {"backbone": own or DEFAULT, **given}
+        given = {"backbone": own or DEFAULT, **given}
+        return given if given.get("finetune") is None or given.get("until") else {**given, "until": LAST_STAGE}
 
     def with_absolute_paths(self) -> Extractor:
         """The same with a path that holds in any working folder."""
@@ -80,8 +84,11 @@ class FrozenBackbone:
     facts: dict[str, Any]
 
     @classmethod
-    def load(cls, extractor: Extractor) -> FrozenBackbone:
-        """Build it with its weights; a `PrenError` if it cannot be had."""
+    def load(cls, extractor: Extractor, tail: dict[str, Tensor] | None = None) -> FrozenBackbone:
+        """Build it with its weights; a `PrenError` if it cannot be had.
+
+        With the weights of its `tail`, if that has learned something since, it is the whole network.
+        """
         name, weights = extractor.backbone, extractor.weights
         backbone = find_backbone(name)
         if not backbone.trained:
@@ -99,8 +106,12 @@ class FrozenBackbone:
         shape: tuple[int, ...] = (width,)
         network.eval().requires_grad_(False)
         if extractor.until is not None:
-            network, stage = front_of(name, network, extractor.until, preprocessing.sample_shape)
-            facts["until"], shape = stage.name, stage.shape
+            front, stage = front_of(name, network, extractor.until, preprocessing.sample_shape)
+            if tail is None:
+                network, facts["until"], shape = front, stage.name, stage.shape
+            else:
+                give_tail(network, tail)
+                facts["finetuned"] = {"from": stage.name, "weights": weights_digest(network)}
         return cls(network, shape, preprocessing, facts)
 
     @torch.inference_mode()

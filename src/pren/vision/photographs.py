@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from lightning_fabric import Fabric
 from pydantic import BaseModel, ConfigDict, ValidationError
+from torch import Tensor
 
 from pren.engine.processes import agreed, single_process
 from pren.errors import PrenError
@@ -95,17 +96,20 @@ def freeze(
     return replace(problem, train=train, pool=pool, backbone=tail, extractor=record), answers
 
 
-def recorded_backbone(record: dict[str, Any], weights: str | None = None) -> SideBySide:
+def recorded_backbone(
+    record: dict[str, Any], weights: str | None = None, tail: dict[str, Tensor] | None = None
+) -> SideBySide:
     """What made the features that a model was trained on; a `PrenError` if it is not the same any more.
 
-    `record` is the model's `extractor_`; `weights` the file with its weights, if it is not where it was.
+    `record` is the model's `extractor_`, `tail` its `tail_`; `weights` the file with its weights, if it is not where it
+    was.
     """
     try:
         known = ExtractorRecord.model_validate(record)
     except ValidationError as error:
         raise PrenError(f"The model does not say which backbone made its features: {error}") from error
     asked = known.asked if weights is None else known.asked.model_copy(update={"weights": weights})
-    frozen = SideBySide.load(asked)
+    frozen = SideBySide.load(asked, tail)
     check_same_facts(frozen.facts, known.facts)
     return frozen
 

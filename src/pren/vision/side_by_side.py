@@ -39,9 +39,12 @@ class SideBySide:
     parts: tuple[FrozenBackbone, ...]
 
     @classmethod
-    def load(cls, extractor: Extractor) -> SideBySide:
-        """Build each with its weights; a `PrenError` if one cannot be had, or not beside others."""
-        return cls(tuple(map(FrozenBackbone.load, single_extractors(extractor))))
+    def load(cls, extractor: Extractor, tail: dict[str, Tensor] | None = None) -> SideBySide:
+        """Build each with its weights; a `PrenError` if one cannot be had, or not beside others.
+
+        A single one may have a `tail` that has learned something since.
+        """
+        return cls(tuple(FrozenBackbone.load(each, tail) for each in single_extractors(extractor)))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -68,7 +71,10 @@ def single_extractors(extractor: Extractor) -> list[Extractor]:
     if len(names) > 1 and extractor.weights not in (None, RANDOM):
         raise PrenError(f"A file with weights is for one network, and {extractor.backbone} are {len(names)}: name one.")
     if len(names) > 1 and extractor.until is not None:
-        raise PrenError(f"One backbone can be trained from a stage on, and {extractor.backbone} are {len(names)}.")
+        raise PrenError(
+            f"One backbone can be trained from a stage on, and {extractor.backbone} are {len(names)}: leave out "
+            "--train-from and --finetune, or name one."
+        )
     return [extractor.model_copy(update={"backbone": name}) for name in names]
 
 
@@ -165,7 +171,7 @@ class FeatureStore:
         rows = zip(self._known, found, strict=True)
         blocks = [known.cache.inputs(each.rows[good]) for known, each in rows]
         with agreed(fabric):
-            if len({block.keys() for block in blocks}) > 1:
+            if len({tuple(block.keys()) for block in blocks}) > 1:
                 raise PrenError("Image files have changed while their features were extracted: try again.")
         reasons = {place: why for each in reversed(found) for place, why in each.problems}
         inputs = blocks[0] if len(blocks) == 1 else JoinedFeatures(blocks)

@@ -40,6 +40,16 @@ def front_of(name: str, network: nn.Module, stage: str, sample_shape: tuple[int,
     return _Front(network, found.name), found
 
 
+def give_tail(network: nn.Module, tail: dict[str, Tensor]) -> None:
+    """Give a network of timm's the weights of a tail of its own; a `PrenError` if it has no such tail."""
+    prefix = "model."  # what a backbone calls the network
+    weights = {name.removeprefix(prefix): value for name, value in tail.items() if name.startswith(prefix)}
+    known = cast(TimmBackbone, network).model.state_dict()
+    if not weights or any(name not in known or known[name].shape != value.shape for name, value in weights.items()):
+        raise PrenError("The weights of the last stages are not those of this backbone: fit the model again.")
+    cast(TimmBackbone, network).model.load_state_dict({**known, **weights})
+
+
 class _Front(nn.Module):
     def __init__(self, network: TimmBackbone, stage: str) -> None:
         super().__init__()

@@ -1,0 +1,238 @@
+"""Features of a network whose last stages have learned the seen classes, and learn them anew where some are held out.
+
+Whoever rehearses on held-out classes must not be given features that were learned from them: they would look better
+than those of classes that nobody has labelled. So the inputs of such a problem know how to be learned without them (see
+`Inputs.relearned`). Every tail that was trained is kept beside the features, and found again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from lightning_fabric import Fabric
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from pren.engine.chunks import apply
+from pren.engine.processes import agreed, share, share_text
+from pren.files import make_folder, write_tensors
+from pren.inputs import ArrayInputs, Inputs
+from pren.problem import Problem
+from pren.vision.backbones import create_backbone, find_backbone
+from pren.vision.cache import CachedFeatures, FeatureCache, KnownRows, cache_folder
+from pren.vision.extraction import Extractor, FrozenBackbone
+from pren.vision.finetuning import Finetuning, learn_classes
+
+log = logging.getLogger(__name__)
+
+TAILS = "tails"  # the folder below a cache's that keeps them
+AT_ONCE = 4096  # images whose features are written together
+Places = NDArray[np.int64]
+Tail = dict[str, Tensor]  # its weights, by name
+
+
+class LearnedFeatures(Inputs):
+    """Features of labelled images that were learned from these images.
+
+    Args:
+        features: (N, D).
+        school: Knows how they are learned.
+        places: (N,) which of the school's labelled images they are of.
+        epochs: After how many epochs.
+    """
+
+    def __init__(self, features: Inputs, school: School, places: Places, epochs: int) -> None:
+        self._features = features
+        self._school = school
+        self._places = places
+        self._epochs = epochs
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """(D,)."""
+        return self._features.sample_shape
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
+        return self._features[indices]
+
+    def digest(self) -> bytes:
+        """A hash of what they were learned from, and how."""
+        return self._features.digest()
+
+    def select(self, places: NDArray[np.int64]) -> LearnedFeatures:
+        """Some of them, which can be learned anew as well."""
+        return LearnedFeatures(self._features.select(places), self._school, self._places[places], self._epochs)
+
+    def relearned(self, places: NDArray[np.int64]) -> LearnedFeatures:
+        """Learned from those at `places` alone."""
+        return self._school.lesson(self._places[places], self._epochs, self._places)
+
+
+@dataclass(frozen=True, eq=False)
+class School:
+    """Where tails of one network learn from some of a problem's labelled images.
+
+    Attributes:
+        problem: Of kept maps; its `backbone` is the tail's name.
+        extractor: What was asked for.
+        facts: Of the network's front, which has made the maps.
+        folder: Where tails and features are kept.
+        fabric: Where to compute.
+    """
+
+    problem: Problem
+    extractor: Extractor
+    facts: dict[str, Any]
+    folder: Path
+    fabric: Fabric
+
+    @classmethod
+    def of(cls, problem: Problem, extractor: Extractor, cache: str | Path | None, fabric: Fabric) -> School:
+        """For a problem that `freeze` has made of photographs with an extractor that stops before a stage."""
+        assert problem.extractor is not None
+        return cls(problem, extractor, problem.extractor["facts"], cache_folder(cache), fabric)
+
+    @property
+    def plan(self) -> Finetuning:
+        """How tails learn."""
+        assert self.extractor.finetune is not None
+        return self.extractor.finetune
+
+    def lesson(self, learned: Places, epochs: int, places: Places) -> LearnedFeatures:
+        """Features of the labelled images at `places` by a tail that has seen those at `learned` for so many epochs."""
+        network = self._network(self.tail(learned, epochs))
+        features = apply(self.fabric, network, self.problem.train.select(places)).astype(np.float16)
+        return LearnedFeatures(ArrayInputs(features, "features"), self, places, epochs)
+
+    def untaught(self, places: Places, epochs: int) -> LearnedFeatures:
+        """Labelled images whose features are yet to be learned, from some of them, for so many epochs."""
+        return LearnedFeatures(self.problem.train.select(places), self, places, epochs)
+
+    def notes(self, draws: int) -> Path:
+        """The file for what was found out about numbers of epochs in so many draws of held-out classes."""
+        key = self._key(np.arange(len(self.problem.train)), None)
+        return self.folder / TAILS / f"{key}-{self.problem.setting}-{draws}.json"
+
+    def tail(self, learned: Places, epochs: int) -> Tail:
+        """The weights of a tail after so many epochs; every one on the way is kept."""
+        if epochs == 0:
+            return self._network().state_dict()
+        known = self._found(learned, epochs)
+        if known is not None:
+            return known
+        upto = epochs if self.plan.epochs is not None else self.plan.most  # others will be asked for
+        for epoch, state in enumerate(self._lessons(learned, upto), start=1):
+            log.info("Fine-tuning on %d images: epoch %d of %d.", len(learned), epoch, upto)
+            if self.fabric.is_global_zero:
+                path = self._path(learned, epoch)
+                make_folder(path.parent)
+                write_tensors(path, state)
+            if epoch == epochs:
+                known = {name: value.detach().cpu().clone() for name, value in state.items()}
+        assert known is not None
+        return known
+
+    def graduate(self, tail: Tail, epochs: int, cache: str | Path | None) -> Problem:
+        """The problem with the features that a tail makes of all its maps, through the cache."""
+        frozen = FrozenBackbone.load(self.extractor, tail)
+        store = FeatureCache(cache, frozen.facts, frozen.shape)
+        network, everyone = self._network(tail), np.arange(len(self.problem.train))
+        origin = self._key(everyone, self.plan.epochs)  # not by the tail's bits: other threads make others
+        train, pool = (self._kept(network, maps, store, origin) for maps in (self.problem.train, self.problem.pool))
+        plan = self.plan.model_copy(update={"epochs": epochs})
+        asked = self.extractor.with_absolute_paths().model_copy(update={"finetune": plan})
+        record = {"asked": asked.model_dump(mode="json"), "facts": frozen.facts}
+        learned = LearnedFeatures(train, self, everyone, epochs)
+        return replace(self.problem, train=learned, pool=pool, backbone=None, extractor=record, tail=tail)
+
+    def _kept(self, network: nn.Module, maps: Inputs, store: FeatureCache, origin: str) -> CachedFeatures:
+        """Features of all maps in a cache, under the keys that the maps have there."""
+        assert isinstance(maps, CachedFeatures)
+        keys, known = maps.keys(), KnownRows(store)
+        for start in range(0, len(maps), AT_ONCE):
+            places = np.arange(start, min(start + AT_ONCE, len(maps)))
+            there = known.update()
+            new = np.array([place for place in places if keys[place] not in there], dtype=np.int64)
+            features = apply(self.fabric, network, maps.select(new)) if len(new) else None
+            with agreed(self.fabric):
+                if features is not None and self.fabric.local_rank == 0:  # a machine may have a disk of its own
+                    store.append([keys[place] for place in new], features)
+        self.fabric.barrier()
+        rows = known.update()
+        return store.inputs(np.array([rows[key] for key in keys], dtype=np.int64), origin)
+
+    def _network(self, tail: Tail | None = None) -> nn.Module:
+        """A tail with the network's own weights, or with others."""
+        name, shape = self.problem.backbone, self.problem.train.sample_shape
+        network, _ = create_backbone(name, shape, seed=0, train_statistics=False)
+        if tail is None:
+            find_backbone(name or "").give_weights(network, self.extractor.weights)
+        else:
+            network.load_state_dict(tail)
+        return network.to(self.fabric.device)
+
+    def _lessons(self, learned: Places, epochs: int) -> Iterator[Tail]:
+        problem, network = self.problem, self._network()
+        yield from learn_classes(
+            network,
+            int(network.num_features),  # type: ignore[arg-type]  # a backbone has it
+            problem.train.select(learned),
+            problem.labels[learned],
+            problem.classes,
+            self.plan,
+            self.fabric,
+            epochs,
+        )
+
+    def _found(self, learned: Places, epochs: int) -> Tail | None:
+        """A tail that was trained before; the first process's word counts."""
+        path, found = self._path(learned, epochs), None
+        with agreed(self.fabric):
+            if self.fabric.is_global_zero and path.exists():
+                found = self._read(path)
+        if not share_text(self.fabric, "found" if found is not None else ""):
+            return None
+        return share(self.fabric, found or {})
+
+    def _read(self, path: Path) -> Tail | None:
+        """The weights in a file, if they are those of such a tail."""
+        try:
+            tail = load_file(path)
+        except (OSError, SafetensorError) as error:
+            log.warning("%s cannot be read, and is made again: %s", path, error)
+            return None
+        shapes = {name: value.shape for name, value in self._network().state_dict().items()}
+        same = {name: value.shape for name, value in tail.items()} == shapes
+        if same and all(bool(value.isfinite().all()) for value in tail.values()):
+            return tail
+        log.warning("%s does not hold the weights of %s, and is made again.", path, self.problem.backbone)
+        return None
+
+    def _path(self, learned: Places, epochs: int) -> Path:
+        return self.folder / TAILS / f"{self._key(learned, epochs)}.safetensors"
+
+    def _key(self, learned: Places, epochs: int | None) -> str:
+        """What a tail is called by: all that makes it what it is; None epochs are as many as help."""
+        maps, problem = self.problem.train, self.problem
+        assert isinstance(maps, CachedFeatures)
+        plan = self.plan.model_dump(mode="json", exclude={"epochs"})
+        content = hashlib.sha256(json.dumps([self.facts, plan, epochs], sort_keys=True).encode())
+        if epochs != 0:
+            names = [problem.classes.names[label] for label in problem.labels[learned]]
+            content.update(b"".join(maps.select(learned).keys()) + "\0".join(names).encode())
+            if self.plan.targets != "classes":
+                seen = np.unique(problem.labels[learned])
+                content.update(np.ascontiguousarray(problem.classes.signatures[seen]).tobytes())
+        return content.hexdigest()[:16]
