@@ -201,7 +201,7 @@ def test_pictures_in_memory_get_the_same_features(files, store, fabric):
     levels = [files.prepared(part.preprocessing).decoded(range(7))[0] for part in parts]
     assert [tuple(each.shape[1:]) for each in levels] == [SIZES["small"], SIZES["large"]]
     features = kept.backbones(levels, torch.device("cpu"))
-    assert np.allclose(features, whole(kept.extract(files, fabric, workers=0).inputs), atol=1e-3)
+    assert np.allclose(features, whole(kept.extract(files, fabric, workers=0).inputs), atol=1e-6)
 
 
 # --- as the features of a problem, and of a model
