@@ -50,11 +50,13 @@ class Inputs(ABC):
         """The same, brought to what a backbone wants (a `pren.vision.preprocessing.Preprocessing`)."""
         return self
 
-    def relearned(self, places: NDArray[np.int64]) -> Inputs:
-        """All of them as they would be if only those at `places` had been labelled.
+    @property
+    def learned(self) -> bool:
+        """Whether these are features that were learned from the labelled images (see `pren.vision.finetuned`)."""
+        return False
 
-        The same, unless they were learned from labelled images (see `pren.vision.finetuned`).
-        """
+    def relearned(self, places: NDArray[np.int64]) -> Inputs:
+        """All of them as they would be if only those at `places` were labelled: the same, unless they are learned."""
         return self
 
     def select(self, places: NDArray[np.int64]) -> Inputs:

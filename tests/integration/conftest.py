@@ -8,10 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+from safetensors.torch import save_file
 from scipy.io import savemat
 
 from pren.cli import __main__ as command_line
+from pren.vision.torchvision_operators import import_timm
 
 SMALL = (
     "--method=pren",
@@ -155,6 +158,15 @@ def mydata():
     (folder / "signatures.csv").write_text("class,red,green,blue\n" + "".join(rows))
     (folder / "answers.csv").write_text("file,class\n" + "".join(f"{k},{v}\n" for k, v in answers.items()))
     return folder
+
+
+@pytest.fixture
+def backbone():
+    """The arguments that name a tiny network and its weights, in a file that is given by a relative path."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        save_file(import_timm().create_model("test_resnet").state_dict(), "tiny.safetensors")
+    return "--backbone", "test_resnet", "--weights", "tiny.safetensors"
 
 
 @pytest.fixture

@@ -36,15 +36,6 @@ def cache(monkeypatch, tmp_path):
     return tmp_path / "cache"
 
 
-@pytest.fixture
-def backbone():
-    """The arguments that name a tiny network and its weights, in a file that is given by a relative path."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(7)
-        save_file(import_timm().create_model(TINY).state_dict(), "tiny.safetensors")
-    return "--backbone", TINY, "--weights", "tiny.safetensors"
-
-
 def rows(path):
     with Path(path).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))

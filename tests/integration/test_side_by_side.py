@@ -87,6 +87,7 @@ def test_export_takes_their_features(good, bad, mydata):
     [
         (("--method", "pren"), f"{ONE}+{OTHER}: several backbones side by side stay frozen. Add --frozen"),
         (("--method", "pren", "--train-from", "1"), f"from a stage on, and {ONE}+{OTHER} are 2"),
+        (("--finetune",), f"from a stage on, and {ONE}+{OTHER} are 2: leave out --train-from and --finetune, or name"),
         (("--weights", "tiny.pth"), f"for one network, and {ONE}+{OTHER} are 2: name one"),
         (("--backbone", f"{ONE}+{ONE}"), f"names '{ONE}' twice"),
         (("--backbone", f"{ONE}+resnet43"), "There is no backbone 'resnet43'"),

@@ -14,9 +14,23 @@ from pren.cli.launch import Processes, launch
 from pren.cli.options import DataOptions, Json, Root
 from pren.cli.output import print_json, say, show_log
 from pren.cli.progress import extraction
-from pren.cli.vision import BackboneChoice, BackboneName, GeometryName, WeightsFile, wants_images
+from pren.cli.vision import (
+    BackboneChoice,
+    BackboneName,
+    Epochs,
+    Finetune,
+    GeometryName,
+    Strength,
+    TargetsName,
+    TrainFrom,
+    WeightsFile,
+    wants_images,
+)
+from pren.errors import PrenError
 
 if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
     from pren.vision.images import ImageFiles
 
 
@@ -35,6 +49,11 @@ def extract(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first file that cannot be read.")] = False,
     devices: Annotated[int, typer.Option(min=1, help="Processes, each on a device of its own, share the files.")] = 1,
+    finetune: Finetune = False,
+    train_from: TrainFrom = None,
+    strength: Strength = None,
+    epochs: Epochs = None,
+    targets: TargetsName = None,
     accelerator: options.Accelerator = "auto",
     threads: options.Threads = None,
     json: Json = False,
@@ -43,14 +62,23 @@ def extract(
     show_log()
     data_options = options.parse_assignments(data_assignments or [], "--option", "images=DIR")
     fabric = launch(Processes(devices), accelerator)
+    choice = BackboneChoice(
+        backbone, weights, geometry, False, out, train_from, finetune, strength=strength, epochs=epochs, targets=targets
+    )
+    if finetune:
+        if strict or workers is not None:
+            raise PrenError("--strict and --workers are for features of a frozen backbone: leave them out.")
+        found = _finetuned(data, root, data_options, choice, fabric)
+        if fabric.is_global_zero:
+            (print_json if json else _show_finetuned)(found)
+        return
     from pren.engine.processes import agreed
-    from pren.vision.extraction import WORKERS, Extractor
+    from pren.vision.extraction import WORKERS
     from pren.vision.side_by_side import FeatureStore, SideBySide
 
     with agreed(fabric):
         parts = _files(data, root, data_options)
-        said = BackboneChoice(backbone, weights, geometry).said()
-        frozen = SideBySide.load(Extractor.model_validate(said))
+        frozen = SideBySide.load(choice.extractor())
         store = FeatureStore(out, frozen)
     started, number = time.perf_counter(), WORKERS if workers is None else workers
     with extraction(not fabric.is_global_zero) as on_progress:
@@ -68,6 +96,33 @@ def extract(
         (print_json if json else _show)(report)
 
 
+def _finetuned(
+    data: str, root: str | None, data_options: dict[str, Any], choice: BackboneChoice, fabric: Fabric
+) -> dict[str, Any]:
+    """Let the backbone learn the seen classes of a data set, and keep the features that it makes then."""
+    from pren.runs.config import RunConfig
+    from pren.runs.opening import open_problem
+
+    config = choice.applied(RunConfig(data=data, root=root, options=data_options))
+    started = time.perf_counter()
+    with extraction(not fabric.is_global_zero) as on_progress:
+        problem, _ = open_problem(config, fabric, on_progress)
+    return {
+        "images": len(problem.train) + len(problem.pool),
+        "seconds": round(time.perf_counter() - started, 3),
+        "width": math.prod(problem.train.sample_shape),
+        "finetuning": problem.source["finetuning"],
+        "facts": (problem.extractor or {})["facts"],
+    }
+
+
+def _show_finetuned(report: dict[str, Any]) -> None:
+    how = report["finetuning"]
+    say(f"{report['images']} images in {report['seconds']:.0f} s, {report['width']} features each.")
+    say(f"The backbone has learned the seen classes from {how['from']} on, with strength {how['strength']:g}.")
+    say("'pren fit DATA --finetune' with the same options finds what it has learned, and the features.")
+
+
 def _show(report: dict[str, Any]) -> None:
     fresh, seconds, problems = report["extracted"], report["seconds"], report["problems"]
     rate = f", {fresh / seconds:.0f} images/s" if fresh else ""
@@ -83,7 +138,6 @@ def _files(data: str, root: str | None, data_options: dict[str, Any]) -> list[Im
     """The photographs of a data set, or of any folder."""
     from pren.data import DATASETS, load
     from pren.data.class_tables import SIGNATURES
-    from pren.errors import PrenError
     from pren.vision.images import ImageFolder, image_files
     from pren.vision.photographs import has_photographs
 

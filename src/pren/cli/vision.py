@@ -55,9 +55,11 @@ Finetune = Annotated[
         "that helps held-out ones; any method gets the features then.",
     ),
 ]
-Epochs = Annotated[
-    int | None, typer.Option(min=0, help="With --finetune: for how many epochs; by default held-out classes say.")
+Strength = Annotated[
+    float | None,
+    typer.Option(min=0, max=1, help="With --finetune: how far to go, from 0 to 1; by default held-out classes say."),
 ]
+Epochs = Annotated[int | None, typer.Option(min=1, help="With --finetune: passes over the labelled images.")]
 TargetsName = Annotated[
     Literal["classes", "signatures", "both"] | None,
     typer.Option("--targets", help="With --finetune: what it learns to tell; classes by default."),
@@ -75,12 +77,18 @@ class BackboneChoice:
     cache: CacheFolder = None
     train_from: TrainFrom = None
     finetune: Finetune = False
+    strength: Strength = None
     epochs: Epochs = None
     targets: TargetsName = None
 
     def said(self) -> dict[str, str]:
         """What was said, by the names of `Extractor` and of PrEN's parameters."""
         said = {"backbone": self.backbone, "weights": self.weights, "geometry": self.geometry}
+        return {key: value for key, value in said.items() if value is not None}
+
+    def _how(self) -> dict[str, Any]:
+        """What was said about fine-tuning, by the names of `Finetuning`."""
+        said = {"strength": self.strength, "epochs": self.epochs, "targets": self.targets}
         return {key: value for key, value in said.items() if value is not None}
 
     def extractor(self, known: dict[str, Any] | None = None) -> Extractor:
@@ -90,8 +98,7 @@ class BackboneChoice:
         said: dict[str, Any] = {**(known or {}), **self.said()}
         if self.train_from is not None:
             said["until"] = self.train_from
-        how = {"epochs": self.epochs, "targets": self.targets}
-        how = {key: value for key, value in how.items() if value is not None}
+        how = self._how()
         if how and not self.finetune and said.get("finetune") is None:
             raise PrenError(f"--{next(iter(how))} says how a backbone learns the seen classes first: add --finetune.")
         if self.finetune or how:
@@ -118,7 +125,7 @@ class BackboneChoice:
             raise PrenError("--frozen trains no part of the backbone, --train-from one: leave one out.")
         if self.frozen and self.finetune:
             raise PrenError("--frozen trains no part of the backbone, --finetune one: leave one out.")
-        tuned = self.finetune or self.epochs is not None or self.targets is not None
+        tuned = self.finetune or bool(self._how())
         if said or self.frozen or tuned or self.train_from is not None:
             if self.backbone is not None:
                 list(map(find_backbone, split_names(self.backbone)))  # before any data are read

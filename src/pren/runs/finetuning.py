@@ -1,7 +1,7 @@
-"""How long a network's last stages learn the seen classes: as long as it helps seen classes that are held out.
+"""How far a network's last stages go from what they know to the seen classes: as far as helps held-out ones.
 
-Some seen classes play unseen ones, the stages learn the others, and PrEN-Pool labels the held-out images by the
-features after every epoch. If no epoch is clearly better than the frozen network, nothing is learned.
+Some seen classes play unseen ones, the stages learn the others, and PrEN-Pool labels the held-out images by features
+from several places on the way. If none is clearly better than where the network stood, it stays there.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from lightning_fabric import Fabric
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pren.data import check_can_hold_out, held_out_classes
+from pren.data.folds import FOLDS
 from pren.engine.processes import agreed, share_text
 from pren.errors import PrenError
 from pren.evaluation import evaluate
@@ -30,14 +31,15 @@ from pren.vision.photographs import ExtractorRecord
 
 log = logging.getLogger(__name__)
 
-DRAWS = 3  # of held-out classes; the forecast's rehearsals are the same ones, and find their tails
+DRAWS = FOLDS  # of held-out classes; rehearsals and familiarity have the same ones, and find their tails
+STRENGTHS = (0.0, 0.125, 0.25, 0.5, 1.0)
 
 
 class Trials(BaseModel):
     """What held-out classes say.
 
     Attributes:
-        figures: After 0, 1, ... epochs, and in each of the draws, how good the labels of held-out classes are: the mean
+        figures: For each of `STRENGTHS`, in each of the draws: how good the labels of held-out classes are, by the mean
             accuracy of a class or, in GZSL, the area under the curve of seen against unseen.
     """
 
@@ -45,16 +47,16 @@ class Trials(BaseModel):
 
     figures: tuple[tuple[float, ...], ...]
 
-    def mean(self, epochs: int) -> float:
-        """The figure after so many epochs, in the mean."""
-        return float(np.mean(self.figures[epochs]))
+    def means(self) -> list[float]:
+        """The figure of each strength, in the mean over the draws."""
+        return [float(np.mean(row)) for row in self.figures]
 
-    def best(self) -> int:
-        """The best number of epochs; 0 if its gain could be chance: if it is not above its standard error."""
+    def best(self) -> float:
+        """The best strength; 0 if its gain could be chance: if it is not above its standard error."""
         gains = np.array(self.figures) - np.array(self.figures[0])
-        epochs = int(gains.mean(axis=1).argmax())
-        error = float(gains[epochs].std(ddof=1)) / math.sqrt(gains.shape[1])
-        return epochs if gains[epochs].mean() > error else 0
+        best = int(gains.mean(axis=1).argmax())
+        error = float(gains[best].std(ddof=1)) / math.sqrt(gains.shape[1])
+        return STRENGTHS[best] if gains[best].mean() > error else 0.0
 
 
 def finetune(
@@ -76,48 +78,46 @@ def finetune(
         tail: its `tail_`: then nothing is learned again.
     """
     school = School.of(problem, extractor, cache, fabric)
-    everyone = np.arange(len(problem.train))
-    trials = None
+    note: dict[str, Any] = {"from": school.facts["until"], "targets": school.plan.targets}
     if tail is None:
-        epochs = school.plan.epochs
-        if epochs is None:
+        strength = school.plan.strength
+        if strength is None:
             trials = _trials(school)
-            epochs = int(share_text(fabric, str(0 if trials is None else trials.best())))
-        tail = school.tail(everyone, epochs)
+            strength = float(share_text(fabric, str(0.0 if trials is None else trials.best())))
+            note["held_out"] = {} if trials is None else dict(zip(map(str, STRENGTHS), trials.means(), strict=True))
+        tail = school.tail(np.arange(len(problem.train)), strength)
     else:
-        epochs = _epochs_of(known or {})
-    learned = school.graduate(tail, epochs, cache)
-    stage = str(problem.extractor["facts"]["until"]) if problem.extractor else ""
-    note: dict[str, Any] = {"from": stage, "targets": school.plan.targets, "epochs": epochs}
-    if trials is not None:
-        note |= {"held_out": [trials.mean(count) for count in range(len(trials.figures))]}
-        if fabric.is_global_zero:
-            _say(note)
+        strength = _strength_of(known or {})
+    note["strength"] = strength
+    if fabric.is_global_zero and note.get("held_out"):
+        _say(note)
+    learned = school.graduate(tail, strength, cache)
     return replace(learned, source={**problem.source, "finetuning": note})
 
 
 def _say(note: dict[str, Any]) -> None:
-    frozen, figures = note["held_out"][0], note["held_out"]
-    if note["epochs"]:
+    figures = {strength: 100 * figure for strength, figure in note["held_out"].items()}
+    frozen, chosen = figures.pop("0.0"), str(note["strength"])
+    if chosen in figures:
         log.info(
-            "The backbone has learned the seen classes from %s on, for %d epochs: of held-out classes %.1f %% are "
+            "The backbone has learned the seen classes from %s on, with strength %s: of held-out classes %.1f %% are "
             "right then, and %.1f %% with the frozen one.",
             note["from"],
-            note["epochs"],
-            100 * figures[note["epochs"]],
-            100 * frozen,
+            chosen,
+            figures[chosen],
+            frozen,
         )
     else:
         log.warning(
             "Fine-tuning is switched off: it does not help classes that are held out (%.1f %% right with the frozen "
             "backbone, at best %.1f %% with it, which may be chance).",
-            100 * frozen,
-            100 * max(figures[1:]),
+            frozen,
+            max(figures.values()),
         )
 
 
 def _trials(school: School) -> Trials | None:
-    """Try every number of epochs on held-out classes, or remember how that went; None if none can be held out."""
+    """Try every strength on held-out classes, or remember how that went; None if none can be held out."""
     problem, fabric = school.problem, school.fabric
     try:
         check_can_hold_out(problem)
@@ -125,15 +125,15 @@ def _trials(school: School) -> Trials | None:
         log.warning("Fine-tuning is switched off, as nothing tells whether it helps: %s", error)
         return None
     path = school.notes(DRAWS)
-    known = share_text(fabric, _remembered(path, school.plan.most) if fabric.is_global_zero else "")
+    known = share_text(fabric, _remembered(path) if fabric.is_global_zero else "")
     if known:
         return Trials.model_validate_json(known)
     figures, everyone = [], np.arange(len(problem.train))
-    for epochs in range(school.plan.most + 1):
-        taught = replace(problem, train=school.untaught(everyone, epochs), backbone=None)
+    for strength in STRENGTHS:
+        taught = replace(problem, train=school.untaught(everyone, strength), backbone=None)
         with quietly():
             figures.append(tuple(_figure(*fold) for fold in held_out_classes(taught, DRAWS)))
-        log.info("Held-out classes after %d epochs: %.1f %% right.", epochs, 100 * np.mean(figures[-1]))
+        log.info("Held-out classes with strength %g: %.1f %% right.", strength, 100 * np.mean(figures[-1]))
     trials = Trials(figures=tuple(figures))
     with agreed(fabric):
         if fabric.is_global_zero:
@@ -149,21 +149,21 @@ def _figure(problem: Problem, answers: Answers) -> float:
     return float(found.ausuc or 0.0) if problem.setting == "gzsl" else found.top1
 
 
-def _remembered(path: Path, most: int) -> str:
+def _remembered(path: Path) -> str:
     """What a file says of trials; "" if there is none, or it is damaged."""
     try:
         text = path.read_text(encoding="utf-8")
         found = Trials.model_validate_json(text)
     except (OSError, ValueError):
         return ""
-    whole = len(found.figures) == most + 1 and all(len(row) == DRAWS for row in found.figures)
+    whole = len(found.figures) == len(STRENGTHS) and all(len(row) == DRAWS for row in found.figures)
     return text if whole else ""
 
 
-def _epochs_of(known: dict[str, Any]) -> int:
-    """For how many epochs a model's backbone has learned."""
+def _strength_of(known: dict[str, Any]) -> float:
+    """How far a model's backbone has gone."""
     try:
         asked = ExtractorRecord.model_validate(known).asked
     except ValidationError as error:
         raise PrenError(f"The model does not say which backbone made its features: {error}") from error
-    return 0 if asked.finetune is None else asked.finetune.epochs or 0
+    return 0.0 if asked.finetune is None else asked.finetune.strength or 0.0

@@ -34,7 +34,6 @@ from pren.runs.tables import ImageTables
 from pren.trust import OnRehearsal, Trust, assess, only_sure
 from pren.version import __version__
 from pren.vision.extraction import OnProgress
-from pren.vision.finetuned import LearnedFeatures
 
 log = logging.getLogger(__name__)
 
@@ -174,7 +173,7 @@ def count_rehearsals(config: RunConfig, method: Method, problem: Problem) -> int
     trains = "backbone" in method.params and len(problem.train.sample_shape) > 1
     count = config.rehearsals
     if count is None:
-        most = DRAWS if isinstance(problem.train, LearnedFeatures) else method.rehearsals  # each one learns anew
+        most = DRAWS if problem.train.learned else method.rehearsals  # each one learns anew
         count = 0 if trains else min(method.rehearsals, most)
     if count == 1:
         raise PrenError("--rehearsals 1 does not tell how far a forecast misses: take 0, or 2 and more.")

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pren.data.folds import FEWEST, class_folds
+from pren.data.folds import FEWEST, FOLDS, class_folds, held_out_classes
 from pren.inputs import Array, Inputs, as_inputs, chunks
 from pren.methods.pren_pool import PrENPool
 from pren.preparation import Matrix
@@ -65,7 +65,9 @@ class Familiarity:
         d, seen = int(np.prod(problem.train.sample_shape)), int(problem.classes.seen.sum())
         if problem.train.photographs or d > MOST_FEATURES or seen < 2 * FEWEST:
             return None
-        usual = [distances(places_of(fold), fold.pool) for fold, _ in class_folds(problem)]
+        # Features that are learned anew in each fold have been for these, if anybody has rehearsed.
+        folds = held_out_classes(problem, FOLDS) if problem.train.learned else class_folds(problem)
+        usual = [distances(places_of(fold), fold.pool) for fold, _ in folds]
         kind, place = (np.concatenate(part) for part in zip(*usual, strict=True))
         of_pool = kind_distances(class_directions(problem), problem.pool)
         kind = moved(kind, of_pool)

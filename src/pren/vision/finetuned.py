@@ -10,10 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from lightning_fabric import Fabric
@@ -30,7 +29,7 @@ from pren.problem import Problem
 from pren.vision.backbones import create_backbone, find_backbone
 from pren.vision.cache import CachedFeatures, FeatureCache, KnownRows, cache_folder
 from pren.vision.extraction import Extractor, FrozenBackbone
-from pren.vision.finetuning import Finetuning, learn_classes
+from pren.vision.finetuning import Finetuning, between, learn_classes
 
 log = logging.getLogger(__name__)
 
@@ -47,14 +46,14 @@ class LearnedFeatures(Inputs):
         features: (N, D).
         school: Knows how they are learned.
         places: (N,) which of the school's labelled images they are of.
-        epochs: After how many epochs.
+        strength: How far; see `Finetuning`.
     """
 
-    def __init__(self, features: Inputs, school: School, places: Places, epochs: int) -> None:
+    def __init__(self, features: Inputs, school: School, places: Places, strength: float) -> None:
         self._features = features
         self._school = school
         self._places = places
-        self._epochs = epochs
+        self._strength = strength
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
@@ -67,17 +66,22 @@ class LearnedFeatures(Inputs):
     def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
         return self._features[indices]
 
+    @property
+    def learned(self) -> bool:
+        """They are."""
+        return True
+
     def digest(self) -> bytes:
         """A hash of what they were learned from, and how."""
         return self._features.digest()
 
     def select(self, places: NDArray[np.int64]) -> LearnedFeatures:
         """Some of them, which can be learned anew as well."""
-        return LearnedFeatures(self._features.select(places), self._school, self._places[places], self._epochs)
+        return LearnedFeatures(self._features.select(places), self._school, self._places[places], self._strength)
 
     def relearned(self, places: NDArray[np.int64]) -> LearnedFeatures:
         """Learned from those at `places` alone."""
-        return self._school.lesson(self._places[places], self._epochs, self._places)
+        return self._school.lesson(self._places[places], self._strength, self._places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,51 +114,51 @@ class School:
         assert self.extractor.finetune is not None
         return self.extractor.finetune
 
-    def lesson(self, learned: Places, epochs: int, places: Places) -> LearnedFeatures:
-        """Features of the labelled images at `places` by a tail that has seen those at `learned` for so many epochs."""
-        network = self._network(self.tail(learned, epochs))
+    def lesson(self, learned: Places, strength: float, places: Places) -> LearnedFeatures:
+        """Features of the labelled images at `places` by a tail that has learned from those at `learned`."""
+        network = self._network(self.tail(learned, strength))
         features = apply(self.fabric, network, self.problem.train.select(places)).astype(np.float16)
-        return LearnedFeatures(ArrayInputs(features, "features"), self, places, epochs)
+        return LearnedFeatures(ArrayInputs(features, "features"), self, places, strength)
 
-    def untaught(self, places: Places, epochs: int) -> LearnedFeatures:
-        """Labelled images whose features are yet to be learned, from some of them, for so many epochs."""
-        return LearnedFeatures(self.problem.train.select(places), self, places, epochs)
+    def untaught(self, places: Places, strength: float) -> LearnedFeatures:
+        """Labelled images whose features are yet to be learned, from some of them."""
+        return LearnedFeatures(self.problem.train.select(places), self, places, strength)
 
     def notes(self, draws: int) -> Path:
-        """The file for what was found out about numbers of epochs in so many draws of held-out classes."""
-        key = self._key(np.arange(len(self.problem.train)), None)
+        """The file for what was found out about strengths in so many draws of held-out classes."""
+        key = self._key(np.arange(len(self.problem.train)))
         return self.folder / TAILS / f"{key}-{self.problem.setting}-{draws}.json"
 
-    def tail(self, learned: Places, epochs: int) -> Tail:
-        """The weights of a tail after so many epochs; every one on the way is kept."""
-        if epochs == 0:
-            return self._network().state_dict()
-        known = self._found(learned, epochs)
-        if known is not None:
-            return known
-        upto = epochs if self.plan.epochs is not None else self.plan.most  # others will be asked for
-        for epoch, state in enumerate(self._lessons(learned, upto), start=1):
-            log.info("Fine-tuning on %d images: epoch %d of %d.", len(learned), epoch, upto)
-            if self.fabric.is_global_zero:
-                path = self._path(learned, epoch)
-                make_folder(path.parent)
-                write_tensors(path, state)
-            if epoch == epochs:
-                known = {name: value.detach().cpu().clone() for name, value in state.items()}
-        assert known is not None
-        return known
+    def tail(self, learned: Places, strength: float) -> Tail:
+        """The weights of a tail that has learned from some of the labelled images; they are kept for the next time."""
+        own = self._network().state_dict()
+        if strength == 0:
+            return own
+        whole = self._found(learned)
+        if whole is None:
+            network = self._network()
+            images, labels = self.problem.train.select(learned), self.problem.labels[learned]
+            width = int(cast(int, network.num_features))
+            learn_classes(network, width, images, labels, self.problem.classes, self.plan, self.fabric)
+            whole = network.state_dict()
+            with agreed(self.fabric):
+                if self.fabric.is_global_zero:
+                    path = self._path(learned)
+                    make_folder(path.parent)
+                    write_tensors(path, whole)
+        return between(own, {name: value.to(own[name]) for name, value in whole.items()}, strength)
 
-    def graduate(self, tail: Tail, epochs: int, cache: str | Path | None) -> Problem:
+    def graduate(self, tail: Tail, strength: float, cache: str | Path | None) -> Problem:
         """The problem with the features that a tail makes of all its maps, through the cache."""
         frozen = FrozenBackbone.load(self.extractor, tail)
         store = FeatureCache(cache, frozen.facts, frozen.shape)
         network, everyone = self._network(tail), np.arange(len(self.problem.train))
-        origin = self._key(everyone, self.plan.epochs)  # not by the tail's bits: other threads make others
+        origin = self._key(everyone)  # not by the tail's bits: other threads make others
         train, pool = (self._kept(network, maps, store, origin) for maps in (self.problem.train, self.problem.pool))
-        plan = self.plan.model_copy(update={"epochs": epochs})
+        plan = self.plan.model_copy(update={"strength": strength})
         asked = self.extractor.with_absolute_paths().model_copy(update={"finetune": plan})
         record = {"asked": asked.model_dump(mode="json"), "facts": frozen.facts}
-        learned = LearnedFeatures(train, self, everyone, epochs)
+        learned = LearnedFeatures(train, self, everyone, strength)
         return replace(self.problem, train=learned, pool=pool, backbone=None, extractor=record, tail=tail)
 
     def _kept(self, network: nn.Module, maps: Inputs, store: FeatureCache, origin: str) -> CachedFeatures:
@@ -183,22 +187,9 @@ class School:
             network.load_state_dict(tail)
         return network.to(self.fabric.device)
 
-    def _lessons(self, learned: Places, epochs: int) -> Iterator[Tail]:
-        problem, network = self.problem, self._network()
-        yield from learn_classes(
-            network,
-            int(network.num_features),  # type: ignore[arg-type]  # a backbone has it
-            problem.train.select(learned),
-            problem.labels[learned],
-            problem.classes,
-            self.plan,
-            self.fabric,
-            epochs,
-        )
-
-    def _found(self, learned: Places, epochs: int) -> Tail | None:
+    def _found(self, learned: Places) -> Tail | None:
         """A tail that was trained before; the first process's word counts."""
-        path, found = self._path(learned, epochs), None
+        path, found = self._path(learned), None
         with agreed(self.fabric):
             if self.fabric.is_global_zero and path.exists():
                 found = self._read(path)
@@ -220,19 +211,18 @@ class School:
         log.warning("%s does not hold the weights of %s, and is made again.", path, self.problem.backbone)
         return None
 
-    def _path(self, learned: Places, epochs: int) -> Path:
-        return self.folder / TAILS / f"{self._key(learned, epochs)}.safetensors"
+    def _path(self, learned: Places) -> Path:
+        return self.folder / TAILS / f"{self._key(learned, whole=True)}.safetensors"
 
-    def _key(self, learned: Places, epochs: int | None) -> str:
-        """What a tail is called by: all that makes it what it is; None epochs are as many as help."""
+    def _key(self, learned: Places, whole: bool = False) -> str:
+        """What a tail is called by: all that makes it what it is, but for the strength if it is the `whole` of it."""
         maps, problem = self.problem.train, self.problem
         assert isinstance(maps, CachedFeatures)
-        plan = self.plan.model_dump(mode="json", exclude={"epochs"})
-        content = hashlib.sha256(json.dumps([self.facts, plan, epochs], sort_keys=True).encode())
-        if epochs != 0:
-            names = [problem.classes.names[label] for label in problem.labels[learned]]
-            content.update(b"".join(maps.select(learned).keys()) + "\0".join(names).encode())
-            if self.plan.targets != "classes":
-                seen = np.unique(problem.labels[learned])
-                content.update(np.ascontiguousarray(problem.classes.signatures[seen]).tobytes())
+        plan = self.plan.model_dump(mode="json", exclude={"strength"} if whole else None)
+        content = hashlib.sha256(json.dumps([self.facts, plan], sort_keys=True).encode())
+        names = [problem.classes.names[label] for label in problem.labels[learned]]
+        content.update(b"".join(maps.select(learned).keys()) + "\0".join(names).encode())
+        if self.plan.targets != "classes":
+            seen = np.unique(problem.labels[learned])
+            content.update(np.ascontiguousarray(problem.classes.signatures[seen]).tobytes())
         return content.hexdigest()[:16]

@@ -1,13 +1,14 @@
 """The last stages of a network learn the seen classes, from kept maps of what goes into them.
 
 A linear classifier on top of the tail is trained with it and then thrown away: what stays is a tail whose features tell
-classes of this kind apart. How long that helps classes that it was *not* trained on is for others to find out, so the
-tail is handed out after every epoch (see `pren.vision.finetuned`).
+classes of this kind apart. Trained through, it knows the seen classes better than is good for others. Part of the way,
+on the line from the weights that it came with to those that it has learned, serves both (Wortsman et al., Robust
+fine-tuning of zero-shot models, 2022); how far is for held-out classes to say (see `pren.vision.finetuned`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
 from functools import partial
 from typing import Literal
 
@@ -26,6 +27,8 @@ from pren.inputs import Inputs
 from pren.problem import ClassTable
 from pren.seeds import stream
 
+log = logging.getLogger(__name__)
+
 Targets = Literal["classes", "signatures", "both"]
 SPREAD = 0.01  # of the classifier's first weights
 
@@ -36,9 +39,10 @@ class Finetuning(BaseModel):
     Attributes:
         targets: What it learns to tell: the classes, their signatures (an image's class is the one whose signature it
             describes best), or both.
-        epochs: The passes over the labelled images; None for as many, up to `most`, as help held-out seen classes.
-        most: The length of the schedule: the learning rate rises for a third of it and falls to nothing.
-        lr: AdamW's largest learning rate.
+        strength: How far to go from the weights that a tail comes with (0) to those that it learns (1); None for as far
+            as helps held-out seen classes.
+        epochs: The passes over the labelled images.
+        lr: AdamW's largest learning rate: it rises for a third of the time, and falls to nothing.
         batch_size: Images in a batch.
         dropout: The share of features that the classifier does without, at random.
         smoothing: The share of certainty that goes to all classes alike.
@@ -48,8 +52,8 @@ class Finetuning(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     targets: Targets = "classes"
-    epochs: int | None = Field(None, ge=0)
-    most: int = Field(4, ge=1)
+    strength: float | None = Field(None, ge=0, le=1)
+    epochs: int = Field(4, ge=1)
     lr: float = Field(3e-4, gt=0)
     batch_size: int = Field(64, ge=2, le=10**5)
     dropout: float = Field(0.3, ge=0, lt=1)
@@ -106,8 +110,7 @@ def learn_classes(
     classes: ClassTable,
     plan: Finetuning,
     fabric: Fabric,
-    epochs: int,
-) -> Iterator[dict[str, Tensor]]:
+) -> None:
     """Train a tail in place on the classes that have labelled images.
 
     Args:
@@ -118,10 +121,6 @@ def learn_classes(
         classes: The class table.
         plan: How.
         fabric: Where; several processes share every batch.
-        epochs: After how many to stop, at most ``plan.most``.
-
-    Yields:
-        After every epoch, the weights of the tail, by name; they are its own, and change with the next one.
     """
     order = np.argsort(np.array(classes.names), kind="stable")  # the order of the classes means nothing
     seen = order[np.isin(order, labels)]
@@ -130,16 +129,25 @@ def learn_classes(
     pupil = Pupil(tail, width, classes.signatures[seen], plan).to(fabric.device)
     optimizer = torch.optim.AdamW(pupil.parameters(), lr=plan.lr, weight_decay=0.01)
     steps = max(1, len(maps) // plan.batch_size)
-    schedule = OneCycleLR(optimizer, plan.lr, total_steps=plan.most * steps + 1)
+    schedule = OneCycleLR(optimizer, plan.lr, total_steps=plan.epochs * steps + 1)
     optimizer.register_step_post_hook(lambda *_: schedule.step())
     trainer = Trainer(fabric, pupil, optimizer)
     mirror = partial(mirrored, axis=mirror_axis(maps.sample_shape))
-    for epoch in range(1, epochs + 1):
+    for epoch in range(1, plan.epochs + 1):
         pupil.chance.manual_seed(int(stream(plan.seed, "dropout", epoch, fabric.global_rank).integers(2**63)))
         chance = stream(plan.seed, "mirrors", epoch, fabric.global_rank)
         images = TrainingSet.labelled(maps, place[labels], mirror, chance)
-        trainer.train(images, batches(len(maps), min(plan.batch_size, len(maps)), steps, plan.seed, epoch))
-        yield dict(tail.state_dict())
+        order_of_images = batches(len(maps), min(plan.batch_size, len(maps)), steps, plan.seed, epoch)
+        loss = trainer.train(images, order_of_images)
+        log.info("Fine-tuning on %d images: epoch %d of %d, loss %.3f.", len(maps), epoch, plan.epochs, loss)
+
+
+def between(start: dict[str, Tensor], end: dict[str, Tensor], strength: float) -> dict[str, Tensor]:
+    """The weights that lie so far on the line from one tail's to another's."""
+    return {
+        name: torch.lerp(value, end[name], strength) if value.is_floating_point() else value  # BatchNorm counts
+        for name, value in start.items()
+    }
 
 
 def mirror_axis(shape: tuple[int, ...]) -> int | None:

@@ -1,0 +1,113 @@
+"""A backbone whose last stage learns the seen classes first, on the command line: any method gets the features."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+pytestmark = pytest.mark.slow
+
+HOW = ("--finetune", "--epochs", "1", "--strength", "0.5")
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    """A cache of its own."""
+    monkeypatch.setenv("PREN_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def labels(run):
+    with Path(run, "predictions.csv").open(newline="", encoding="utf-8") as file:
+        return [row["class"] for row in csv.DictReader(file)]
+
+
+def tails(cache):
+    return sorted(path.name for path in (cache / "tails").iterdir())
+
+
+def test_what_a_model_needs_is_in_the_model(good, manydata, backbone, cache):
+    fit = ("fit", "mydata", *backbone, *HOW)
+    good(*fit, "--out", "run")
+    model, before = load_file("run/model.safetensors"), load_file("tiny.safetensors")
+    name = "layer4.0.conv1.weight"
+    assert not torch.equal(model[f"tail.model.{name}"], before[name]), "it has learned"
+    assert not any(".layer3." in key for key in model)
+    assert len(tails(cache)) == 4, "one of all seen classes, and one of each rehearsal"
+    shutil.rmtree(cache)
+    predicted = json.loads(good("predict", "run", "mydata/unlabelled", "--json").out)["predictions"]
+    assert [row["classes"][0]["class"] for row in predicted] == labels("run")
+    assert json.loads(good("evaluate", "run", "--json").out)["images"] == 6
+    assert not (cache / "tails").exists(), "nothing is learned again"
+    good("export", "run", "--format", "torch", "--out", "model.pt2")
+    shutil.rmtree(cache)  # where predict has left features that did not come from half-precision maps
+    good(*fit, "--rehearsals", "0", "--out", "again")
+    again = load_file("again/model.safetensors")
+    assert all(torch.equal(value, again[key]) for key, value in model.items())
+
+
+def test_held_out_classes_say_how_far_to_go(good, manydata, backbone, cache):
+    run = ("mydata", *backbone, "--finetune", "--epochs", "1")
+    found = json.loads(good("extract", *run, "--json").out)
+    how = found["finetuning"]
+    assert list(how["held_out"]) == ["0.0", "0.125", "0.25", "0.5", "1.0"]
+    assert how["strength"] == 0 or how["held_out"][str(how["strength"])] > how["held_out"]["0.0"]
+    known = tails(cache)
+    assert len([name for name in known if name.endswith(".json")]) == 1
+    said = good("fit", *run, "--method", "eszsl", "--rehearsals", "0", "--out", "run").err
+    assert tails(cache) == known, "nothing is learned or tried twice"
+    assert ("switched off" in said) == (how["strength"] == 0)
+    assert yaml.safe_load(Path("run/config.yaml").read_text())["record"]["source"]["finetuning"] == how
+
+
+def test_strength_0_is_the_frozen_backbone(good, manydata, backbone):
+    good("fit", "mydata", *backbone, "--finetune", "--strength", "0", "--rehearsals", "0", "--out", "tuned")
+    good("fit", "mydata", *backbone, "--frozen", "--rehearsals", "0", "--out", "frozen")
+    assert labels("tuned") == labels("frozen")
+
+
+def test_too_few_classes_leave_it_as_it_is(good, mydata, backbone):
+    said = good("fit", "mydata", *backbone, "--finetune", "--out", "run").err
+    assert "Fine-tuning is switched off, as nothing tells whether it helps: 3 seen classes are too few" in said
+    assert yaml.safe_load(Path("run/config.yaml").read_text())["record"]["source"]["finetuning"]["strength"] == 0
+
+
+def test_a_finished_run_is_resumed(good, manydata, backbone):
+    method = ("--method=pren", "--set=rounds=1", "--set=heads=2", "--set=dim=2", "--set=hidden=[8]", "--set=batches=2")
+    good("fit", "mydata", *backbone, *HOW, *method, "--out", "run")
+    before = Path("run/predictions.csv").read_bytes()
+    good("fit", "--resume", "--out", "run")
+    assert Path("run/predictions.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--finetune", "--frozen"), "--frozen trains no part of the backbone, --finetune one"),
+        (("--epochs", "3"), "--epochs says how a backbone learns the seen classes first: add --finetune"),
+        (("--strength", "0.5"), "add --finetune"),
+        (("--finetune", "--train-from", "9"), "take 1 to 4"),
+    ],
+)
+def test_what_cannot_be(pren, manydata, backbone, more, said):
+    result = pren("fit", "mydata", *backbone, *more, "--out", "run")
+    assert (result.code, said in result.err) == (2, True)
+    assert not Path("run").exists()
+
+
+def test_a_damaged_tail_is_learned_again(good, manydata, backbone, cache):
+    run = ("mydata", *backbone, *HOW, "--json")
+    first = json.loads(good("extract", *run).out)["facts"]
+    tail = cache / "tails" / tails(cache)[0]
+    content = tail.read_bytes()
+    for damaged in (content[:100], b"", b"x" * len(content)):
+        tail.write_bytes(damaged)
+        said = good("extract", *run)
+        assert "is made again" in said.err
+        assert json.loads(said.out)["facts"] == first
+        assert tail.read_bytes() == content
