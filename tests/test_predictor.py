@@ -45,7 +45,7 @@ def problem(pictures):
     return Problem(train, np.array([0, 1, 0, 1, 0]), ImageFolder(pictures / "pool", plain((3, 8, 8))), classes)
 
 
-@pytest.fixture(scope="module", params=["frozen", "end to end"])
+@pytest.fixture(scope="module", params=["frozen", "side by side", "end to end"])
 def model(request, problem, tmp_path_factory):
     """The folder of a model that takes pictures, and its scores of the pool."""
     folder = tmp_path_factory.mktemp("model")
@@ -54,6 +54,10 @@ def model(request, problem, tmp_path_factory):
             torch.manual_seed(7)
             save_file(import_timm().create_model(TINY).state_dict(), folder / "tiny.safetensors")
         extractor = Extractor(backbone=TINY, weights=str(folder / "tiny.safetensors"))
+        problem, _ = freeze(problem, None, extractor, folder / "cache", workers=0)
+        method = pren.ESZSL().fit(problem)
+    elif request.param == "side by side":
+        extractor = Extractor(backbone="test_byobnet+test_efficientnet", weights="random")
         problem, _ = freeze(problem, None, extractor, folder / "cache", workers=0)
         method = pren.ESZSL().fit(problem)
     else:
@@ -124,12 +128,31 @@ def test_pieces_make_no_difference(loaded, pictures, monkeypatch):
 
 
 def test_images_in_an_array(loaded, model, pictures):
-    inputs = ImageFolder(pictures / "pool", loaded._preprocessing)
+    inputs = ImageFolder(pictures / "pool", loaded._preprocessings[0])
     array = inputs[np.arange(4)]
     for given in (array, array.numpy()):
         assert np.allclose(loaded.scores(given), model[1], atol=2e-2)
     with pytest.raises(PrenError, match=r"of shape \(3, \d+, \d+\) each, not \(3, 5, 5\)"):
         loaded.scores(np.zeros((2, 3, 5, 5)))
+
+
+def test_backbones_of_several_sizes(problem, pictures, tmp_path):
+    extractor = Extractor(backbone=f"{TINY}+tinynet_e", weights="random")
+    features, _ = freeze(problem, None, extractor, tmp_path / "cache", workers=0)
+    method = pren.ESZSL().fit(features)
+    method.save(tmp_path)
+    predictor = pren.Predictor.load(tmp_path, cache=tmp_path / "other")
+    sizes = [wanted.sample_shape for wanted in predictor._preprocessings]
+    assert len(set(sizes)) == 2
+    for given in kinds(pictures).values():
+        assert np.allclose(predictor.scores(given), method.scores(features.pool), atol=2e-2)
+    good, bad = kinds(pictures)["bytes"][:2], b"no picture"
+    found = predictor.predict([good[0], bad, good[1]])
+    assert [bool(error) for error in found.errors] == [False, True, False]
+    assert np.allclose(found.scores[[0, 2]], predictor.predict(good).scores, atol=2e-2)
+    for size in sizes:  # an array has one size
+        with pytest.raises(PrenError, match=r"takes images of shape \(3, \d+, \d+\) each, not"):
+            predictor.scores(np.zeros((2, *size)))
 
 
 def test_only_files_are_cached(loaded, pictures, tmp_path):

@@ -26,11 +26,11 @@ from pren.problem import UNKNOWN, ClassTable, candidates_of
 from pren.runs.folder import RunFolder
 from pren.scoring import top_classes
 from pren.trust import Trust
-from pren.vision.cache import FeatureCache, KnownRows
-from pren.vision.extraction import BATCH, WORKERS, FrozenBackbone, extract
+from pren.vision.extraction import BATCH, WORKERS
 from pren.vision.images import ImageFiles, image_files
 from pren.vision.photographs import recorded_backbone
 from pren.vision.preprocessing import Preprocessing, plain
+from pren.vision.side_by_side import FeatureStore, SideBySide
 from pren.vision.sources import open_pictures
 
 NUMBERS = 1 << 24  # how many are in memory at once: a hundred photographs
@@ -230,7 +230,7 @@ class Predictor:
         pictures = open_pictures(images, column)
         inputs = as_inputs(images, "images") if pictures is None else pictures[1]  # type: ignore[arg-type]
         names = list(map(str, range(len(inputs)))) if pictures is None else pictures[0]
-        return Opened(names, inputs.prepared(self._preprocessing) if inputs.photographs else inputs)
+        return Opened(names, inputs.prepared(self._preprocessings[0]) if inputs.photographs else inputs)
 
     def _parts(self, inputs: Inputs, on_progress: OnPredicted | None = None) -> Iterator[_Part]:
         """What is known of a few at a time."""
@@ -239,7 +239,8 @@ class Predictor:
             yield from self._through_cache(files, on_progress)
             return
         done = 0
-        for values, errors in _ahead(inputs, files):
+        views = [inputs] if files is None else [files.prepared(wanted) for wanted in self._preprocessings]
+        for values, errors in _ahead(views):
             yield self._scored(self._as_trained(values), errors)
             done += len(errors)
             if on_progress is not None:
@@ -248,22 +249,30 @@ class Predictor:
     def _through_cache(self, files: ImageFiles, on_progress: OnPredicted | None) -> Iterator[_Part]:
         workers = 0 if len(files) <= BATCH else WORKERS  # a process takes longer to start than a few photographs
         told = None if on_progress is None else lambda done, fresh, total: on_progress(done)
-        found = extract(files, self._frozen, self._known, self._fabric, workers, on_progress=told)
-        reasons = dict(found.problems)
+        found = self._kept.extract(files, self._fabric, workers, on_progress=told)
+        reasons, before = dict(found.problems), 0
         for places in _pieces(len(files), self._frozen.shape):
-            rows = found.rows[places]
-            features = self._known.cache.inputs(rows[rows >= 0])
-            yield self._scored(features, [reasons.get(int(place), "") for place in places])
+            errors = [reasons.get(int(place), "") for place in places]
+            after = before + errors.count("")
+            yield self._scored(found.inputs.select(np.arange(before, after)), errors)
+            before = after
 
-    def _as_trained(self, inputs: Tensor) -> Inputs:
-        """Some inputs, or their features if they are images and the model was trained on features."""
+    def _as_trained(self, views: list[Tensor]) -> Inputs:
+        """Some inputs, or their features if they are images and the model was trained on features.
+
+        Pictures are there as each backbone wants them, arrays once.
+        """
+        inputs = views[0]
         if self.model.extractor_ is None or inputs.ndim != 4 or inputs.shape[1:] == self.model.sample_shape_:
             return ArrayInputs(inputs.numpy())
-        wanted = self._preprocessing.sample_shape
-        if inputs.shape[1:] != wanted:
-            raise PrenError(f"The model's backbone takes images of shape {wanted} each, not {tuple(inputs.shape[1:])}.")
-        features = self._frozen(inputs * 255, self._fabric.device)
-        return ArrayInputs(features.astype(np.float16), "features")  # as the cache has them
+        wanted = [part.preprocessing.sample_shape for part in self._frozen.parts]
+        views = views if len(views) == len(wanted) else views * len(wanted)
+        for view, shape in zip(views, wanted, strict=True):
+            if view.shape[1:] != shape:
+                raise PrenError(
+                    f"The model's backbone takes images of shape {shape} each, not {tuple(view.shape[1:])}."
+                )
+        return ArrayInputs(self._frozen([view * 255 for view in views], self._fabric.device), "features")
 
     def _scored(self, inputs: Inputs, errors: list[str]) -> _Part:
         scores, familiarity = np.full((len(errors), len(self.model.classes_)), np.nan), np.full(len(errors), np.nan)
@@ -275,38 +284,43 @@ class Predictor:
         return _Part(scores, familiarity, errors)
 
     @cached_property
-    def _frozen(self) -> FrozenBackbone:
-        """The backbone that made the features the model was trained on."""
+    def _frozen(self) -> SideBySide:
+        """The backbone, or those, that made the features the model was trained on."""
         return recorded_backbone(self.model.extractor_ or {}, self._weights, self.model.tail_)
 
     @cached_property
-    def _known(self) -> KnownRows:
-        """The features of files that are kept."""
-        return KnownRows(FeatureCache(self._cache, self._frozen.facts, self._frozen.shape))
+    def _kept(self) -> FeatureStore:
+        """The features of files."""
+        return FeatureStore(self._cache, self._frozen)
 
     @property
-    def _preprocessing(self) -> Preprocessing:
-        """What pictures are brought to."""
+    def _preprocessings(self) -> list[Preprocessing]:
+        """What pictures are brought to, for each backbone."""
         if self.model.extractor_ is not None:
-            return self._frozen.preprocessing
+            return [part.preprocessing for part in self._frozen.parts]
         if len(self.model.sample_shape_) == 1:
             why = "The model was trained on features, and does not know which backbone made them"
             raise PrenError(f"{why}: give it features (a .npy or .npz file, or an array), not pictures.")
-        return self.model.preprocessing_ or plain(self.model.sample_shape_)
+        return [self.model.preprocessing_ or plain(self.model.sample_shape_)]
 
 
-def _ahead(inputs: Inputs, files: ImageFiles | None) -> Iterator[tuple[Tensor, list[str]]]:
-    """Some inputs at a time, and what is wrong with each; the next ones are read while somebody works on these."""
+def _ahead(views: Sequence[Inputs]) -> Iterator[tuple[list[Tensor], list[str]]]:
+    """Some inputs at a time, and what is wrong with each; the next ones are read while somebody works on these.
 
-    def read(places: NDArray[np.int64]) -> tuple[Tensor, list[str]]:
-        if files is None:
-            return inputs[places], [""] * len(places)
-        levels, errors = files.decoded(places)
-        return levels.float().div_(255), errors
+    There may be several views of the same inputs: pictures in several sizes.
+    """
+
+    def read(places: NDArray[np.int64]) -> tuple[list[Tensor], list[str]]:
+        if not views[0].photographs:
+            return [view[places] for view in views], [""] * len(places)
+        decoded = [image_files(view).decoded(places) for view in views]
+        errors = [next(filter(None, reasons), "") for reasons in zip(*(own for _, own in decoded), strict=True)]
+        good = [[not error for error, bad in zip(errors, own, strict=True) if not bad] for _, own in decoded]
+        return [levels[kept].float().div_(255) for (levels, _), kept in zip(decoded, good, strict=True)], errors
 
     with ThreadPoolExecutor(1) as reader:
         waiting = None
-        for places in _pieces(len(inputs), inputs.sample_shape):
+        for places in _pieces(len(views[0]), views[0].sample_shape):
             following = reader.submit(read, places)
             if waiting is not None:
                 yield waiting.result()

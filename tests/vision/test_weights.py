@@ -214,6 +214,14 @@ def test_where_weights_come_from(monkeypatch):
     assert package_of(LITE) is None
 
 
+def test_the_first_that_is_installed_is_taken_where_none_is_named(monkeypatch):
+    first, *others = (package.module for package in PACKAGES.values())
+    for there, name in [([first, *others], LITE), (others, "tf_efficientnet_lite1"), ([], "resnet34")]:
+        monkeypatch.setattr(weights_module, "find_spec", lambda module, there=there: module in there or None)
+        assert Extractor().backbone == name
+        assert Extractor(weights="x.pth").backbone == "resnet34"
+
+
 def test_the_digest_is_of_names_shapes_types_and_values():
     def digest(**state):
         network = torch.nn.Module()
@@ -234,7 +242,7 @@ def test_the_digest_is_of_names_shapes_types_and_values():
 def photographs():
     """Twenty photographs and their ImageNet classes."""
     spec = find_spec("foolbox")
-    if spec is None or find_spec(PACKAGES[LITE].module) is None:
+    if spec is None or not all(find_spec(package.module) for package in PACKAGES.values()):
         pytest.skip("foolbox or the offline weights are not installed")
     folder = Path(spec.submodule_search_locations[0]) / "data"
     names = sorted(path.name for path in folder.glob("imagenet_*.jpg"))
@@ -242,28 +250,40 @@ def photographs():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("geometry", "most"), [("whole", 17), ("timm", 18)])
-def test_the_offline_backbone_knows_photographs(photographs, geometry, most):
+@pytest.mark.parametrize(
+    ("name", "size", "geometry", "right"),
+    [
+        ("tf_efficientnet_lite0", 224, "whole", 17),
+        ("tf_efficientnet_lite0", 224, "timm", 18),
+        ("tf_efficientnet_lite1", 240, "whole", 19),
+        ("tf_efficientnet_lite1", 240, "timm", 18),
+        ("tf_efficientnet_lite2", 260, "whole", 18),
+        ("tf_efficientnet_lite2", 260, "timm", 18),
+    ],
+)
+def test_the_offline_backbones_know_photographs(photographs, name, size, geometry, right):
     # As many as were measured; the features go through the classifier of the package.
     files, labels = photographs
-    frozen = FrozenBackbone.load(Extractor(backbone=LITE, geometry=geometry))
+    frozen = FrozenBackbone.load(Extractor(backbone=name, geometry=geometry))
+    assert frozen.preprocessing.sample_shape == (3, size, size)
     files = files.prepared(frozen.preprocessing)
     levels, _ = files.decoded(range(len(files)))
     features = torch.from_numpy(frozen(levels, torch.device("cpu")))
-    tensors = package_weights(LITE)
+    tensors = package_weights(name)
     logits = features @ tensors["classifier.weight"].T + tensors["classifier.bias"]
-    assert (logits.argmax(dim=1).numpy() == labels).sum() >= most
+    assert (logits.argmax(dim=1).numpy() == labels).sum() >= right
 
 
-def test_the_offline_backbone_normalises_as_its_weights_want():
-    if find_spec(PACKAGES[LITE].module) is None:
+@pytest.mark.parametrize("name", PACKAGES)
+def test_the_offline_backbones_normalise_as_their_weights_want(name):
+    if find_spec(PACKAGES[name].module) is None:
         pytest.skip("the offline weights are not installed")
-    wanted = find_backbone(LITE).preprocessing()
+    wanted = find_backbone(name).preprocessing()
     assert wanted.mean == (127 / 255,) * 3
     assert wanted.std == (128 / 255,) * 3
-    assert find_backbone(LITE).preprocessing("x.pth").mean == (0.5,) * 3  # as timm has them, for timm's own weights
-    network = create_backbone(LITE, IMAGE, seed=0)[0]
-    find_backbone(LITE).give_weights(network)
+    assert find_backbone(name).preprocessing("x.pth").mean == (0.5,) * 3  # as timm has them, for timm's own weights
+    network = create_backbone(name, IMAGE, seed=0)[0]
+    find_backbone(name).give_weights(network)
     assert network.mean.flatten().tolist() == pytest.approx(wanted.mean)
     assert network.std.flatten().tolist() == pytest.approx(wanted.std)
 

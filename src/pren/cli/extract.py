@@ -73,24 +73,23 @@ def extract(
             (print_json if json else _show_finetuned)(found)
         return
     from pren.engine.processes import agreed
-    from pren.vision.cache import FeatureCache
-    from pren.vision.extraction import WORKERS, FrozenBackbone
-    from pren.vision.extraction import extract as extract_files
+    from pren.vision.extraction import WORKERS
+    from pren.vision.side_by_side import FeatureStore, SideBySide
 
     with agreed(fabric):
         parts = _files(data, root, data_options)
-        frozen = FrozenBackbone.load(choice.extractor())
-        cache = FeatureCache(out, frozen.facts, frozen.shape)
+        frozen = SideBySide.load(choice.extractor())
+        store = FeatureStore(out, frozen)
     started, number = time.perf_counter(), WORKERS if workers is None else workers
     with extraction(not fabric.is_global_zero) as on_progress:
-        done = [extract_files(files, frozen, cache, fabric, number, strict, on_progress) for files in parts]
+        done = [store.extract(files, fabric, number, strict, on_progress) for files in parts]
     if fabric.is_global_zero:
         report = {
             "images": sum(map(len, parts)),
             "extracted": sum(part.fresh for part in done),
             "seconds": round(time.perf_counter() - started, 3),
             "width": math.prod(frozen.shape),
-            "folder": str(cache.folder),
+            "folder": str(store.folder),
             "problems": [reason for part in done for _, reason in part.problems],
             "facts": frozen.facts,
         }

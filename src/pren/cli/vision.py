@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 BackboneName = Annotated[
     str | None,
-    typer.Option("--backbone", help="The network that photographs go through; see 'pren list backbones'."),
+    typer.Option("--backbone", help="The network that photographs go through, or several: a+b; 'pren list backbones'."),
 ]
 WeightsFile = Annotated[
     str | None,
@@ -116,7 +116,8 @@ class BackboneChoice:
         """
         from pren.methods.registry import trains_backbone
         from pren.runs.opening import check_trains_backbone
-        from pren.vision.backbones import find_backbone
+        from pren.vision.backbones import find_backbone, split_names
+        from pren.vision.side_by_side import single_extractors
 
         update: dict[str, Any] = {} if self.cache is None else {"cache": str(self.cache)}
         said, names = self.said(), methods or [config.method]
@@ -127,7 +128,7 @@ class BackboneChoice:
         tuned = self.finetune or bool(self._how())
         if said or self.frozen or tuned or self.train_from is not None:
             if self.backbone is not None:
-                find_backbone(self.backbone)  # before any data are read
+                list(map(find_backbone, split_names(self.backbone)))  # before any data are read
             if wants_images(config.data, config.options):
                 update["options"] = {**config.options, "images": True}
             if self.train_from is not None and not self.finetune:
@@ -140,8 +141,13 @@ class BackboneChoice:
                 update["extractor"] = self.extractor(asked)
             elif any(map(trains_backbone, names)):
                 check_trains_backbone(names)  # all of them: a mixture has to be told what is meant
+                if self.backbone is not None:
+                    find_backbone(self.backbone)  # one, not several
                 update["params"] = {**config.params, **said}
-        return config.model_copy(update=update).with_features(names, said)
+        config = config.model_copy(update=update).with_features(names, said)
+        if config.extractor is not None:
+            single_extractors(config.extractor)  # what cannot be asked of several backbones
+        return config
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,12 @@ def program_of(
         raise PrenError("A backbone that was trained from a stage on (--train-from) cannot be exported yet.")
     if method.extractor_ is not None and not from_features:
         frozen = recorded_backbone(method.extractor_, weights, method.tail_)
-        backbone, preprocessing = frozen.network, frozen.preprocessing
+        if len(frozen.parts) > 1:
+            raise PrenError(
+                f"{frozen.facts['backbone']} want photographs of their own sizes each, and an exported model takes "
+                "them in one: export it without them (--features), or fit with one backbone."
+            )
+        backbone, preprocessing = frozen.parts[0].network, frozen.parts[0].preprocessing
     known = None if trust is None else TrustModule(trust, method.classes_, method.setting_)
     shape = method.sample_shape_ if preprocessing is None else preprocessing.sample_shape
     whole = Whole(preprocessing is not None, backbone, scores, known).eval().requires_grad_(False)

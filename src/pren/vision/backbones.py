@@ -13,7 +13,7 @@ from pren.errors import PrenError
 from pren.seeds import stream
 from pren.vision.clip import PREFIX, ClipBackbone, list_clip
 from pren.vision.precision import Precision
-from pren.vision.registered import BACKBONES, RegisteredBackbone
+from pren.vision.registered import BACKBONES, PLUS, RegisteredBackbone
 from pren.vision.small_cnn import SMALL_CNN
 from pren.vision.tails import AT, TimmTail
 from pren.vision.timm_backbone import TimmModel
@@ -31,12 +31,27 @@ def list_backbones(pattern: str = "*") -> list[str]:
     return sorted(name for name in names if fnmatchcase(name, pattern) or fnmatchcase(name.split(".")[0], pattern))
 
 
+def split_names(name: str) -> list[str]:
+    """The names of backbones that are to be used side by side, ``a+b``, or the one name.
+
+    Raises:
+        PrenError: If one stands there twice.
+    """
+    names = name.split(PLUS)
+    for each in names:
+        if names.count(each) > 1:
+            raise PrenError(f"{name} names {each!r} twice: its features are the same both times.")
+    return names
+
+
 def find_backbone(name: str) -> Backbone:
     """What a name stands for.
 
     Raises:
-        PrenError: With the nearest names if there is no such backbone, or no such weights of it.
+        PrenError: With the nearest names if there is no such backbone, or no such weights of it; for several names.
     """
+    if PLUS in name:
+        raise PrenError(f"{name}: several backbones side by side stay frozen. Add --frozen, or name one to train.")
     if name in BACKBONES:
         return BACKBONES[name]
     if name.startswith(PREFIX):

@@ -15,9 +15,9 @@ from torch import Tensor
 from pren.engine.processes import agreed, single_process
 from pren.errors import PrenError
 from pren.problem import Answers, Problem
-from pren.vision.cache import FeatureCache
-from pren.vision.extraction import BATCH, WORKERS, Extractor, FrozenBackbone, OnProgress, extract
+from pren.vision.extraction import BATCH, WORKERS, Extractor, OnProgress
 from pren.vision.images import ImageFiles, image_files
+from pren.vision.side_by_side import FeatureStore, SideBySide
 from pren.vision.tails import tail_name
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ def freeze(
     Args:
         problem: With image files as inputs.
         answers: Its answers, without those of files that cannot be read in what is returned.
-        extractor: The backbone; a name means its trained weights.
+        extractor: The backbone, or several side by side; a name, or ``a+b``, means trained weights.
         cache: The folder of the cache; see `cache_folder`.
         fabric: Where to compute, launched; None for one process on the best device there is.
         workers: Processes that read and decode.
@@ -84,10 +84,10 @@ def freeze(
     fabric = fabric or single_process()
     extractor = Extractor(backbone=extractor) if isinstance(extractor, str) else extractor
     with agreed(fabric):  # another machine may lack the weights, or have no room
-        frozen = FrozenBackbone.load(extractor)
-        store = FeatureCache(cache, frozen.facts, frozen.shape)
-    found = [extract(files, frozen, store, fabric, workers, on_progress=on_progress) for files in parts]
-    train, pool = (store.inputs(part.rows[part.rows >= 0]) for part in found)
+        frozen = SideBySide.load(extractor)
+        store = FeatureStore(cache, frozen)
+    found = [store.extract(files, fabric, workers, on_progress=on_progress) for files in parts]
+    train, pool = (part.inputs for part in found)
     problem, answers = _without(problem, answers, *(part.problems for part in found))
     answers = None if answers is None else replace(answers, pictures=problem.pool)
     record = ExtractorRecord(asked=extractor.with_absolute_paths(), facts=frozen.facts).model_dump(mode="json")
@@ -98,8 +98,8 @@ def freeze(
 
 def recorded_backbone(
     record: dict[str, Any], weights: str | None = None, tail: dict[str, Tensor] | None = None
-) -> FrozenBackbone:
-    """The backbone that made the features a model was trained on; a `PrenError` if it is not the same any more.
+) -> SideBySide:
+    """What made the features that a model was trained on; a `PrenError` if it is not the same any more.
 
     `record` is the model's `extractor_`, `tail` its `tail_`; `weights` the file with its weights, if it is not where it
     was.
@@ -109,7 +109,7 @@ def recorded_backbone(
     except ValidationError as error:
         raise PrenError(f"The model does not say which backbone made its features: {error}") from error
     asked = known.asked if weights is None else known.asked.model_copy(update={"weights": weights})
-    frozen = FrozenBackbone.load(asked, tail)
+    frozen = SideBySide.load(asked, tail)
     check_same_facts(frozen.facts, known.facts)
     return frozen
 

@@ -12,6 +12,7 @@ from pren.registry import Registry
 from pren.vision.precision import Precision
 from pren.vision.preprocessing import Geometry, Preprocessing
 
+PLUS = "+"  # between the names of backbones that are used side by side
 Build = Callable[[int], nn.Module]
 Load = Callable[[nn.Module], None]
 
@@ -65,6 +66,8 @@ def register_backbone(
         load: Gives such a network its trained weights, if there are any.
 
     Raises:
-        PrenError: If the name is taken.
+        PrenError: If the name is taken, or is none.
     """
+    if PLUS in name:
+        raise PrenError(f"{name!r} cannot be the name of a backbone: {PLUS} stands between the names of several.")
     BACKBONES.add(name, RegisteredBackbone(name, build, preprocessing, summary, load))

