@@ -74,7 +74,7 @@ def test_what_a_model_needs_to_see_photographs(school, tmp_path):
     learned = graduate(school, tmp_path)
     assert learned.backbone is None
     assert learned.train.sample_shape == learned.pool.sample_shape
-    frozen = recorded_backbone(learned.extractor, tail=learned.tail)
+    frozen = recorded_backbone(learned.extractor, tail=learned.tail).parts[0]
     files = ImageFiles(tmp_path / "train", [f"{number:03d}.png" for number in range(12)])
     levels, _ = files.prepared(frozen.preprocessing).decoded(range(12))
     direct = torch.from_numpy(frozen(levels, torch.device("cpu")))
