@@ -352,8 +352,6 @@ class TestTrainFrom:
         Path("wrong.yaml").write_text(yaml.safe_dump({**config, "method": "eszsl", "params": {}}))
         result = pren("fit", "--config", "wrong.yaml", "--out", "wrong")
         assert (result.code, "ESZSL does not train a backbone" in result.err) == (2, True)
-        refused = pren("export", "run", "--format", "torch", "--out", "x.pt2")
-        assert (refused.code, "cannot be exported yet" in refused.err) == (2, True)
 
     def test_methods_have_no_stages(self, pren):
         assert "pren list backbones --stages NAME" in pren("list", "methods", "pren", "--stages").err

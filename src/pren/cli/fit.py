@@ -116,7 +116,10 @@ def _default_folder(config: RunConfig) -> Path:
     """A name that tells runs apart: runs/cub-PS-gzsl-fold=1-pren-0."""
     backbone = config.params.get("backbone")
     if config.extractor is not None:
-        backbone = f"frozen-{config.extractor.backbone}"
+        way = (
+            "frozen" if config.extractor.until is None else "trained" if config.extractor.finetune is None else "tuned"
+        )
+        backbone = f"{way}-{config.extractor.backbone}"
     # That it is images shows in the backbone.
     options = {key: value for key, value in config.options.items() if key != "images"}
     # Of a file the name without its ending; of a share like 0.2 all.

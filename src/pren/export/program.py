@@ -17,7 +17,7 @@ from pren.trust import Trust
 from pren.trust.confidence import threshold
 from pren.trust.module import TrustModule
 from pren.version import __version__
-from pren.vision.photographs import recorded_backbone
+from pren.vision.photographs import recorded_backbone, whole_backbone
 from pren.vision.preprocessing import Preprocessing
 
 
@@ -83,8 +83,15 @@ def program_of(
     if from_features and len(method.sample_shape_) > 1:
         raise PrenError("This model takes images, and has no features to begin with: leave --features out.")
     if method.extractor_ is not None and len(method.sample_shape_) > 1:
-        raise PrenError("A backbone that was trained from a stage on (--train-from) cannot be exported yet.")
-    if method.extractor_ is not None and not from_features:
+        if trust is not None and trust.familiarity is not None:
+            raise PrenError(
+                "How familiar photographs look was learned from what goes into a stage (--train-from), which an "
+                "exported model does not stop at: fit with --rehearsals 0, or with --finetune."
+            )
+        tail = cast(nn.Module, scores.features).state_dict()
+        made = whole_backbone(method.extractor_, weights, tail)
+        scores.features, preprocessing = made.network, made.preprocessing
+    elif method.extractor_ is not None and not from_features:
         frozen = recorded_backbone(method.extractor_, weights, method.tail_)
         if len(frozen.parts) > 1:
             raise PrenError(

@@ -15,7 +15,7 @@ from torch import Tensor
 from pren.engine.processes import agreed, single_process
 from pren.errors import PrenError
 from pren.problem import Answers, Problem
-from pren.vision.extraction import BATCH, WORKERS, Extractor, OnProgress
+from pren.vision.extraction import BATCH, WORKERS, Extractor, FrozenBackbone, OnProgress
 from pren.vision.images import ImageFiles, image_files
 from pren.vision.side_by_side import FeatureStore, SideBySide
 from pren.vision.tails import tail_name
@@ -112,6 +112,13 @@ def recorded_backbone(
     frozen = SideBySide.load(asked, tail)
     check_same_facts(frozen.facts, known.facts)
     return frozen
+
+
+def whole_backbone(record: dict[str, Any], weights: str | None, tail: dict[str, Tensor]) -> FrozenBackbone:
+    """A recorded backbone that stops before a stage, in one piece with the weights of a tail that was trained since."""
+    asked = ExtractorRecord.model_validate(record).asked
+    recorded_backbone(record, weights)  # says what is wrong with it
+    return FrozenBackbone.load(asked if weights is None else asked.model_copy(update={"weights": weights}), tail)
 
 
 def check_same_facts(facts: dict[str, Any], known: dict[str, Any]) -> None:
