@@ -70,19 +70,15 @@ class TestPhotographs:
         assert "uint8 (N, 3, 160, 160)" in good("export", "run", "--out=birds.onnx").out
         assert_the_example_agrees(sorted(mydata.rglob("unlabelled/**/*.png")))
 
-    @pytest.mark.parametrize(
-        "more", [("--finetune", "--epochs=1", "--strength=1"), ("--train-from=2", "--method=pren")]
-    )
+    @pytest.mark.parametrize("more", [("--finetune", "--epochs=1", "--strength=1"), ("--train-from=2",)])
     def test_a_backbone_whose_last_stages_have_learned(self, good, manydata, small, tiny_weights, more):
-        settings = ["--set=dim=2", *small[1:]] if "--method=pren" in more else ["--rehearsals=2"]
+        settings = ["--rehearsals=2"] if "--finetune" in more else [*small, "--set=dim=2"]
         good("fit", manydata, "--backbone=test_resnet", f"--weights={tiny_weights}", *more, *settings, "--out=run")
         assert "uint8 (N, 3, 160, 160)" in good("export", "run", "--out=birds.onnx").out
         session = runtime.InferenceSession("birds.onnx")
         predictor, photographs = Predictor.load("run"), sorted(manydata.rglob("unlabelled/**/*.png"))
-        levels = np.stack(
-            [np.rint(255 * predictor.open(path).inputs[[0]].numpy()[0]) for path in map(str, photographs)]
-        )
-        scores = session.run(["scores"], {"images": levels.astype(np.uint8)})[0]
+        levels = np.stack([predictor.open(path).inputs[[0]].numpy()[0] for path in map(str, photographs)])
+        scores = session.run(["scores"], {"images": np.rint(255 * levels).astype(np.uint8)})[0]
         expected = predictor.scores(photographs)
         # What goes into a stage is kept in half precision, and an exported model does not stop there.
         assert np.abs(scores - expected).max() < 1e-2 * expected.std()
