@@ -116,10 +116,9 @@ def _default_folder(config: RunConfig) -> Path:
     """A name that tells runs apart: runs/cub-PS-gzsl-fold=1-pren-0."""
     backbone = config.params.get("backbone")
     if config.extractor is not None:
-        way = (
-            "frozen" if config.extractor.until is None else "trained" if config.extractor.finetune is None else "tuned"
-        )
-        backbone = f"{way}-{config.extractor.backbone}"
+        asked = config.extractor
+        way = "finetuned" if asked.finetune is not None else "trained" if asked.until is not None else "frozen"
+        backbone = f"{way}-{asked.backbone}"
     # That it is images shows in the backbone.
     options = {key: value for key, value in config.options.items() if key != "images"}
     # Of a file the name without its ending; of a share like 0.2 all.

@@ -1,0 +1,166 @@
+"""What it is worth to train the last stage: ``python -m benchmarks.finetuning [CELL ...] [--stored] [--cache DIR]``.
+
+A CELL is WAY:DATA:SEED. WAY is `frozen`, `first` (the last stage learns the seen classes first, as far as held-out
+classes say), `first=STRENGTH`, or `jointly` (PrEN trains it in its rounds). DATA are `PS`, `SS`, `PS-gzsl`, the
+validation classes `fold1` to `fold3`, or `species1` to `species3`: folders of 40 species with ten photographs each.
+Each cell is kept under docs/results/finetuning, and never computed twice. PREN_DATA says where CUB's photographs are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.tables import Table
+from pren.data import load
+from pren.evaluation import evaluate
+from pren.methods.registry import create
+from pren.runs.config import RunConfig
+from pren.runs.opening import open_problem
+from pren.vision.images import image_files
+
+STORE = Path(__file__).parent.parent / "docs" / "results" / "finetuning"
+PREPARED = {"features": "whitened", "refinement": "soft-kmeans"}
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "PrEN-Pool": ("pren-pool", {}),
+    "ridge": ("ridge-s2v", PREPARED),
+    "SJE": ("sje", PREPARED),
+    "ALE": ("ale", PREPARED),
+    "ESZSL": ("eszsl", {}),
+}
+EACH = 10  # photographs of a species
+
+
+@contextmanager
+def opened(data: str) -> Iterator[RunConfig]:
+    """The data of a name, as photographs."""
+    if data.startswith("species"):
+        with tempfile.TemporaryDirectory() as folder:
+            yield RunConfig(data=str(_species(Path(folder, "birds"), int(data[-1]))))
+        return
+    split, _, setting = data.partition("-")
+    options: dict[str, Any] = {"images": True}
+    if split.startswith("fold"):
+        options["fold"], split = int(split[-1]), "PS"
+    yield RunConfig(data="cub", split=split, setting="gzsl" if setting else "zsl", options=options)
+
+
+def _species(folder: Path, number: int) -> Path:
+    """The folders of docs/results/own-photographs.md, with fewer photographs: 32 seen species and 8 unseen ones."""
+    problem, answers = load("cub", split="PS", images=True)
+    assert answers is not None
+    table, start = problem.classes, {1: (5, 0), 2: (1, 1), 3: (3, 2)}[number]
+    by_name = np.argsort(np.array(table.names))
+    unseen = by_name[table.unseen[by_name]][start[0] :: 6][:8]
+    seen = by_name[table.seen[by_name]][start[1] :: 4][:32]
+    lines, known = [], ["file,class"]
+    for row in [*seen, *unseen]:
+        name, labels = table.names[row], problem.labels if table.seen[row] else answers.labels
+        files = image_files(problem.train if table.seen[row] else problem.pool)
+        for count, place in enumerate(np.flatnonzero(labels == row)[:EACH]):
+            source = files.path(int(place))
+            assert source is not None
+            to = folder / "images" / name / f"{count}.jpg" if table.seen[row] else folder / "unlabelled"
+            to = to if table.seen[row] else to / f"{row}-{count}.jpg"
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, to)
+            known += [] if table.seen[row] else [f"{to.name},{name}"]
+        lines.append(",".join([name, *map(repr, table.signatures[row].tolist())]))
+    attributes = ",".join(f"a{place}" for place in range(table.signatures.shape[1]))
+    (folder / "signatures.csv").write_text("\n".join([f"class,{attributes}", *lines, ""]))
+    (folder / "answers.csv").write_text("\n".join([*known, ""]))
+    return folder
+
+
+def compute(way: str, data: str, seed: int, cache: str | None, methods: Sequence[str]) -> dict[str, Any]:
+    """The figures of a cell, and what it took."""
+    kind, _, strength = way.partition("=")
+    extractor: dict[str, Any] = {"backbone": "tf_efficientnet_lite0"}
+    if kind == "first":
+        extractor["finetune"] = {"seed": seed, **({"strength": float(strength)} if strength else {})}
+    if kind == "jointly":
+        extractor["until"] = "1"
+    began = time.process_time()
+    with opened(data) as config:
+        asked = RunConfig.model_validate({**config.model_dump(), "extractor": extractor, "cache": cache})
+        names = ["pren"] if kind == "jointly" else list(methods)
+        problem, answers = open_problem(asked, methods=[METHODS.get(name, (name, {}))[0] for name in names])
+        assert answers is not None
+        found: dict[str, Any] = {}
+        prepared = time.process_time() - began
+        for name in names:
+            method, params = METHODS.get(name, (name, {}))
+            fitted = create(method, **params, **({"seed": seed} if "seed" in create(method).params else {}))
+            began = time.process_time()
+            fitted.fit(problem)
+            took = time.process_time() - began
+            figures = evaluate(fitted.scores(problem.pool), answers, problem.classes, problem.setting)
+            shown = {key: getattr(figures, key) for key in ("top1", "u", "s", "h", "ausuc")}
+            found[name] = {"seconds": round(took), **shown}
+    note = problem.source.get("finetuning", {})
+    return {"note": note, "seconds": round(prepared), "threads": torch.get_num_threads(), "figures": found}
+
+
+def _file(way: str, data: str, seed: int) -> Path:
+    return STORE / f"{way.replace('=', '-')}_{data}_{seed}.json"
+
+
+def table(data: str) -> Table:
+    """Every way on some data: mean over seeds of Top-1, or of AUSUC in GZSL."""
+    figure = "ausuc" if data.endswith("gzsl") else "top1"
+    known: dict[str, dict[str, list[float]]] = {}
+    for file in sorted(STORE.glob(f"*_{data}_*.json")):
+        way = file.name.split("_")[0]
+        for name, found in json.loads(file.read_text())["figures"].items():
+            known.setdefault(way, {}).setdefault(name, []).append(100 * found[figure])
+    names = list(dict.fromkeys(name for row in known.values() for name in row))
+    made = Table(f"{data}: {'AUSUC' if figure == 'ausuc' else 'Top-1'} (per cent)", ["", *names])
+    for way, row in known.items():
+        made.rows.append((way, *(_shown(row.get(name, [])) for name in names)))
+    return made
+
+
+def _shown(values: list[float]) -> str:
+    if not values:
+        return "–"
+    spread = f" ± {np.std(values, ddof=1):.1f} ({len(values)})" if len(values) > 1 else ""
+    return f"{np.mean(values):.1f}{spread}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Compute what is not there, and show all."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.finetuning")
+    parser.add_argument("cells", nargs="*", metavar="CELL", help="WAY:DATA:SEED")
+    parser.add_argument("--methods", default=",".join(METHODS), help="comma-separated; also any registered name")
+    parser.add_argument("--cache", default=os.environ.get("PREN_CACHE"))
+    parser.add_argument("--stored", action="store_true", help="compute nothing")
+    options = parser.parse_args(arguments)
+    STORE.mkdir(parents=True, exist_ok=True)
+    for cell in [] if options.stored else options.cells:
+        way, data, seed = cell.split(":")
+        file = _file(way, data, int(seed))
+        known = json.loads(file.read_text()) if file.exists() else {"figures": {}}
+        wanted = [name for name in options.methods.split(",") if name not in known["figures"]]
+        if wanted and not (way == "jointly" and known["figures"]):
+            found = compute(way, data, int(seed), options.cache, wanted)
+            found["figures"] = known["figures"] | found["figures"]
+            file.write_text(json.dumps(found, indent=1) + "\n")
+            print(cell, json.dumps(found["figures"]), file=sys.stderr, flush=True)
+    for data in dict.fromkeys(file.name.split("_")[1] for file in sorted(STORE.glob("*.json"))):
+        print(table(data).markdown(), end="\n\n")
+
+
+if __name__ == "__main__":
+    main()
