@@ -238,6 +238,26 @@ def test_extraction_is_shared_out(start, folder):
     assert len(result["problems"]) == 1
 
 
+def test_a_backbone_learns_in_a_team(start, folder):
+    """Two processes share every batch; one keeps what was learned, and all have the same features."""
+    for number in range(12):
+        to = folder / "birds" / ("unlabelled" if number >= 10 else f"images/{number % 5}")
+        to.mkdir(parents=True, exist_ok=True)
+        pixels = np.random.default_rng(number).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(to / f"{number}.png")
+    rows = [f"{name},{name},{name**2},{7 - name}" for name in range(7)]
+    (folder / "birds" / "signatures.csv").write_text("\n".join(["class,a,b,c", *rows, ""]))
+    how = ("--backbone", "test_resnet", "--weights", "random", "--finetune", "--epochs", "2", "--strength", "0.5")
+    facts = []
+    for devices in ("2", "1"):  # the second one finds what the first has learned
+        code, out, err = ended(start("extract", "birds", *how, "--out", "cache", "--devices", devices, "--json"))
+        assert code == 0, err
+        facts.append(json.loads(out)["facts"])
+        assert ("epoch 2 of 2" in err) == (devices == "2")
+    assert facts[0] == facts[1]
+    assert len(list((folder / "cache" / "tails").iterdir())) == 1
+
+
 @pytest.mark.parametrize(("arguments", "code"), [(["--version"], 0), (["fit", "nothing-there"], 2)])
 def test_nothing_is_taken_down_at_the_end_of_one_of_several(arguments, code):
     """The others may be gone: torch would abort over it, even after a run that has succeeded."""
