@@ -10,9 +10,10 @@ from pren.data import held_out_classes
 from pren.errors import PrenError
 from pren.inputs import ArrayInputs, chunks
 from pren.methods.eszsl import ESZSL
+from pren.methods.pren import PrEN
 from pren.methods.pren_pool import PrENPool
 from pren.problem import Problem
-from pren.trust.rehearsal import choose_gamma, notable_shift, rehearse
+from pren.trust.rehearsal import choose_gamma, notable_shift, rehearse, usual_draws
 from pren.trust.shift import MovedInputs, Shift
 
 
@@ -159,3 +160,13 @@ class TestShift:
             done = rehearse(ESZSL(), made, 4, notable_shift(ESZSL(), made))
             shares.append(np.mean([rehearsal.right().mean() for rehearsal in done]))
         assert shares[1] < shares[0] - 0.1
+
+
+def test_seldom_where_features_are_learned_anew(problem):
+    class Learned(ArrayInputs):
+        learned = True
+
+    taught = replace(problem, train=Learned(problem.train[np.arange(len(problem.train))].numpy()))
+    assert usual_draws(PrENPool(), problem) == 10
+    assert usual_draws(PrENPool(), taught) == 3
+    assert usual_draws(PrEN(), taught) == 0

@@ -170,7 +170,7 @@ class PrEN(EndToEnd):
     def _augment(self) -> Any:
         if self.augmentation == "none":
             return None
-        if len(self.sample_shape_) == 1:
+        if len(self.sample_shape_) != 3:
             raise PrenError(f"augmentation={self.augmentation} changes images, but it is features that are trained on.")
         return partial(augment, kind=self.augmentation)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pren.errors import PrenError
 from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
-from pren.trust import Forecast, OnRehearsal, assess
+from pren.trust import Forecast, OnRehearsal, assess, usual_draws
 from pren.vision.extraction import OnProgress
 
 AUTO = "auto"
@@ -60,7 +60,7 @@ def outlooks(
     found = []
     for part in asked:
         method = part.create_method()
-        count = max(method.rehearsals, FEWEST) if part.rehearsals is None else part.rehearsals
+        count = max(usual_draws(method, problem), FEWEST) if part.rehearsals is None else part.rehearsals
         trust = assess(method.fit(problem), problem, count, gamma=bool(part.choose_gamma), on_rehearsal=on_rehearsal)
         found.append(Outlook(part, trust.forecast))
     return sorted(found, key=lambda outlook: -outlook.rehearsed)  # of equals the first candidate stays first

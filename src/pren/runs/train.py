@@ -26,12 +26,11 @@ from pren.methods.base import Method
 from pren.problem import Answers, Problem
 from pren.runs.checkpoint import Checkpoint, State
 from pren.runs.config import RunConfig
-from pren.runs.finetuning import DRAWS
 from pren.runs.folder import RunFolder
 from pren.runs.opening import open_problem
 from pren.runs.reopening import Outcome, check_hashes
 from pren.runs.tables import ImageTables
-from pren.trust import OnRehearsal, Trust, assess, only_sure
+from pren.trust import OnRehearsal, Trust, assess, only_sure, usual_draws
 from pren.version import __version__
 from pren.vision.extraction import OnProgress
 
@@ -173,8 +172,7 @@ def count_rehearsals(config: RunConfig, method: Method, problem: Problem) -> int
     trains = "backbone" in method.params and len(problem.train.sample_shape) > 1
     count = config.rehearsals
     if count is None:
-        most = DRAWS if problem.train.learned else method.rehearsals  # each one learns anew
-        count = 0 if trains else min(method.rehearsals, most)
+        count = 0 if trains else usual_draws(method, problem)
     if count == 1:
         raise PrenError("--rehearsals 1 does not tell how far a forecast misses: take 0, or 2 and more.")
     if config.precision is not None and not count:

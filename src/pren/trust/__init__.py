@@ -10,7 +10,7 @@ from pren.trust.confidence import Confidence
 from pren.trust.familiarity import STRANGE, Familiarity
 from pren.trust.forecast import Forecast
 from pren.trust.labels import Labels, label_pool, only_sure
-from pren.trust.rehearsal import OnRehearsal, Rehearsal, rehearse
+from pren.trust.rehearsal import OnRehearsal, Rehearsal, rehearse, usual_draws
 from pren.trust.suggestion import suggest
 
 __all__ = [
@@ -28,4 +28,5 @@ __all__ = [
     "only_sure",
     "rehearse",
     "suggest",
+    "usual_draws",
 ]

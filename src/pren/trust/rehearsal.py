@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from pren.data import held_out_classes
+from pren.data.folds import FOLDS
 from pren.evaluation import best_gamma, trade_off
 from pren.methods.base import Method
 from pren.problem import Answers, ClassTable, Problem, Setting, candidates_of
@@ -52,6 +53,11 @@ class Rehearsal:
         """(n,) whether each label is right."""
         right: NDArray[np.bool_] = self.reading().labels == self.answers.labels
         return right
+
+
+def usual_draws(method: Method, problem: Problem) -> int:
+    """How often to rehearse when nobody says: seldom where each rehearsal has to learn features anew."""
+    return min(method.rehearsals, FOLDS) if problem.train.learned else method.rehearsals
 
 
 def rehearse(
