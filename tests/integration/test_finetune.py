@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
+
+from pren.errors import PrenError
+from pren.runs.config import RunConfig
+from pren.runs.train import train
 
 pytestmark = pytest.mark.slow
 
@@ -77,14 +81,6 @@ def test_too_few_classes_leave_it_as_it_is(good, mydata, backbone):
     assert yaml.safe_load(Path("run/config.yaml").read_text())["record"]["source"]["finetuning"]["strength"] == 0
 
 
-def test_a_finished_run_is_resumed(good, manydata, backbone):
-    method = ("--method=pren", "--set=rounds=1", "--set=heads=2", "--set=dim=2", "--set=hidden=[8]", "--set=batches=2")
-    good("fit", "mydata", *backbone, *HOW, *method, "--out", "run")
-    before = Path("run/predictions.csv").read_bytes()
-    good("fit", "--resume", "--out", "run")
-    assert Path("run/predictions.csv").read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -111,3 +107,24 @@ def test_a_damaged_tail_is_learned_again(good, manydata, backbone, cache):
         assert "is made again" in said.err
         assert json.loads(said.out)["facts"] == first
         assert tail.read_bytes() == content
+
+
+def test_resuming_is_exact_or_refused(manydata, backbone, cache):
+    extractor = {"backbone": "test_resnet", "weights": "tiny.safetensors", "finetune": {"epochs": 1, "strength": 0.5}}
+    params = {"heads": 2, "dim": 2, "hidden": [8], "batches": 2, "initial_batches": 2, "rounds": 2}
+    config = RunConfig.model_validate({"data": "mydata", "method": "pren", "params": params, "extractor": extractor})
+
+    def stop(done, method):
+        raise KeyboardInterrupt
+
+    train(config, "whole")
+    for out in ("stopped", "moved"):
+        with pytest.raises(KeyboardInterrupt):
+            train(config, out, on_round=stop)
+    train(config, "stopped", resume=True)
+    whole, stopped = (load_file(f"{out}/model.safetensors") for out in ("whole", "stopped"))
+    assert all(torch.equal(value, stopped[name]) for name, value in whole.items())
+    tail = cache / "tails" / tails(cache)[0]
+    save_file({key: 2 * value if value.is_floating_point() else value for key, value in load_file(tail).items()}, tail)
+    with pytest.raises(PrenError, match="no longer in the cache"):
+        train(config, "moved", resume=True)

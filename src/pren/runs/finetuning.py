@@ -90,28 +90,30 @@ def finetune(
         strength = _strength_of(known or {})
     note["strength"] = strength
     if fabric.is_global_zero and note.get("held_out"):
-        _say(note)
+        _say(note, "AUSUC" if problem.setting == "gzsl" else "right")
     learned = school.graduate(tail, strength, cache)
     return replace(learned, source={**problem.source, "finetuning": note})
 
 
-def _say(note: dict[str, Any]) -> None:
+def _say(note: dict[str, Any], figure: str) -> None:
     figures = {strength: 100 * figure for strength, figure in note["held_out"].items()}
     frozen, chosen = figures.pop("0.0"), str(note["strength"])
     if chosen in figures:
         log.info(
-            "The backbone has learned the seen classes from %s on, with strength %s: of held-out classes %.1f %% are "
-            "right then, and %.1f %% with the frozen one.",
+            "The backbone has learned the seen classes from %s on, with strength %s. Held-out classes: %.1f %% %s, and "
+            "%.1f %% with the frozen backbone.",
             note["from"],
             chosen,
             figures[chosen],
+            figure,
             frozen,
         )
     else:
         log.warning(
-            "Fine-tuning is switched off: it does not help classes that are held out (%.1f %% right with the frozen "
+            "Fine-tuning is switched off: it does not help classes that are held out (%.1f %% %s with the frozen "
             "backbone, at best %.1f %% with it, which may be chance).",
             frozen,
+            figure,
             max(figures.values()),
         )
 
@@ -124,7 +126,7 @@ def _trials(school: School) -> Trials | None:
     except PrenError as error:
         log.warning("Fine-tuning is switched off, as nothing tells whether it helps: %s", error)
         return None
-    path = school.notes(DRAWS)
+    path = school.notes(f"{DRAWS} draws of {STRENGTHS}")
     known = share_text(fabric, _remembered(path) if fabric.is_global_zero else "")
     if known:
         return Trials.model_validate_json(known)
@@ -133,7 +135,7 @@ def _trials(school: School) -> Trials | None:
         taught = replace(problem, train=school.untaught(everyone, strength), backbone=None)
         with quietly():
             figures.append(tuple(_figure(*fold) for fold in held_out_classes(taught, DRAWS)))
-        log.info("Held-out classes with strength %g: %.1f %% right.", strength, 100 * np.mean(figures[-1]))
+        log.info("Held-out classes with strength %g: %.1f %%.", strength, 100 * np.mean(figures[-1]))
     trials = Trials(figures=tuple(figures))
     with agreed(fabric):
         if fabric.is_global_zero:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lightning_fabric import Fabric
+from torch import Tensor
 
 from pren.core.progressive import Round
 from pren.data import check_can_hold_out
@@ -127,6 +128,12 @@ def _fit(
     with agreed(fabric):
         checkpoint = folder.checkpoint() if folder is not None else None
     state, training = State(history=[], timings=[], pseudo_labels=[]), {}
+    with agreed(fabric):
+        if checkpoint is not None and not _same(checkpoint.method.tail_, problem.tail):
+            raise PrenError(
+                "What the backbone has learned is no longer in the cache, and came out otherwise when it was learned "
+                "again, maybe with other threads: begin a new run, or bring the cache back."
+            )
     if checkpoint is not None:
         method, state, training = checkpoint.method, checkpoint.state, checkpoint.training
     start = _model_to_start_from(fabric, folder, method)
@@ -146,6 +153,12 @@ def _fit(
         elif folder is not None and not saved:
             folder.save_model(method)
     return method
+
+
+def _same(tail: dict[str, Tensor] | None, other: dict[str, Tensor] | None) -> bool:
+    """Whether two backbones have learned the same, or both nothing."""
+    known, found = tail or {}, other or {}
+    return known.keys() == found.keys() and all(value.equal(found[name].cpu()) for name, value in known.items())
 
 
 def _model_to_start_from(fabric: Fabric, folder: RunFolder | None, method: Method) -> dict[str, Method]:

@@ -22,7 +22,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from pren.engine.chunks import apply
-from pren.engine.processes import agreed, share, share_text
+from pren.engine.processes import agreed, share, share_text, share_weights
 from pren.files import make_folder, write_tensors
 from pren.inputs import ArrayInputs, Inputs
 from pren.problem import Problem
@@ -124,10 +124,14 @@ class School:
         """Labelled images whose features are yet to be learned, from some of them."""
         return LearnedFeatures(self.problem.train.select(places), self, places, strength)
 
-    def notes(self, draws: int) -> Path:
-        """The file for what was found out about strengths in so many draws of held-out classes."""
-        key = self._key(np.arange(len(self.problem.train)))
-        return self.folder / TAILS / f"{key}-{self.problem.setting}-{draws}.json"
+    def notes(self, about: str) -> Path:
+        """The file for what was found out about some matter by trying on held-out classes."""
+        table = self.problem.classes
+        by_name = np.argsort(np.array(table.names), kind="stable")
+        described = np.ascontiguousarray(table.signatures[by_name[table.seen[by_name]]]).tobytes()
+        how_many = f"{about} {self.problem.setting} {int(table.unseen.sum())}"
+        key = self._key(np.arange(len(self.problem.train))).encode() + how_many.encode() + described
+        return self.folder / TAILS / f"{hashlib.sha256(key).hexdigest()[:16]}.json"
 
     def tail(self, learned: Places, strength: float) -> Tail:
         """The weights of a tail that has learned from some of the labelled images; they are kept for the next time."""
@@ -140,6 +144,7 @@ class School:
             images, labels = self.problem.train.select(learned), self.problem.labels[learned]
             width = int(cast(int, network.num_features))
             learn_classes(network, width, images, labels, self.problem.classes, self.plan, self.fabric)
+            share_weights(self.fabric, network)
             whole = network.state_dict()
             with agreed(self.fabric):
                 if self.fabric.is_global_zero:
