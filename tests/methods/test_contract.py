@@ -413,7 +413,7 @@ class TestTrust:
         method.save(tmp_path)
         trust.save(tmp_path)
         one, other = (
-            label_pool(fitted.scores(problem.pool), problem, told)
+            label_pool(fitted.scores, problem, told)
             for fitted, told in ((method, trust), (load_model(tmp_path), Trust.load(tmp_path)))
         )
         for part, same in zip(one, other, strict=True):

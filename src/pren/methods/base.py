@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from pren.core.progressive import Round
 from pren.errors import PrenError
 from pren.files import make_folder
-from pren.inputs import Array, Inputs, as_inputs, chunks
+from pren.inputs import Array, Inputs, as_inputs, chunks, joined
 from pren.methods.declarations import take_declarations
 from pren.methods.params import Learned, Param, declared, param, validate
 from pren.methods.space import Choice, Space
@@ -349,7 +349,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
 
     def _features(self, inputs: Inputs, fabric: Fabric | None = None) -> Matrix:
         """(N, d) prepared features of all inputs; where a backbone makes them, all processes do so together."""
-        return np.concatenate(list(self._chunks(inputs)))
+        return joined(len(inputs), self._chunks(inputs))
 
     def _chunks(self, inputs: Inputs) -> Iterator[Matrix]:
         """The same a few at a time."""
