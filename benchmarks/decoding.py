@@ -52,7 +52,7 @@ def run(settings: Settings) -> list[Table]:
         rng = np.random.default_rng(0)
         kinds = [("enlarged", size, [enlarged(folder / name, size) for name in chosen])]
         kinds += [
-            ("mosaics", pixels, [_mosaic(folder, names, pixels, rng) for _ in range(count)]) for pixels in (size, tight)
+            ("mosaics", pixels, [mosaic(folder, names, pixels, rng) for _ in range(count)]) for pixels in (size, tight)
         ]
     for what, pixels, large in kinds:
         cells = _compared(frozen, large, settings, rounds)
@@ -87,7 +87,7 @@ def enlarged(path: Path, size: tuple[int, int]) -> bytes:
     return content.getvalue()
 
 
-def _mosaic(folder: Path, names: list[str], size: tuple[int, int], rng: np.random.Generator) -> bytes:
+def mosaic(folder: Path, names: list[str], size: tuple[int, int], rng: np.random.Generator) -> bytes:
     """Photographs side by side, so that there is as much detail as a picture of that size can have."""
     content, whole = io.BytesIO(), Image.new("RGB", size)
     for left in range(0, size[0], TILE):
