@@ -3,6 +3,7 @@
 import errno
 import json
 import resource
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -129,6 +130,39 @@ def test_killed_when_the_table_has_its_name(write, features, monkeypatch, tmp_pa
     assert was_finished(out)
     assert not parts_folder(out).exists()
     assert not was_finished(out)
+
+
+@pytest.mark.parametrize("moment", range(8))
+def test_killed_while_the_parts_are_removed(write, features, monkeypatch, tmp_path, moment):
+    """Five parts, the manifest, what says that the table is whole, and then the folder."""
+    out, gone = tmp_path / "out.csv", []
+
+    def dying(remove):
+        def removed(path):
+            if len(gone) == moment:
+                raise Killed
+            gone.append(path)
+            remove(path)
+
+        return removed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(parts.Parts, "remove", lambda _: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            write(features)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", dying(Path.unlink))
+        patch.setattr(Path, "rmdir", dying(Path.rmdir))
+        with pytest.raises(Killed):
+            was_finished(out)
+    assert len(gone) == moment
+    assert was_finished(out)
+    assert not parts_folder(out).exists()
+
+
+def test_an_empty_folder_is_no_table(tmp_path):
+    parts_folder(tmp_path / "out.csv").mkdir()
+    assert not was_finished(tmp_path / "out.csv")
 
 
 def test_a_table_of_somebody_else_is_not_finished(write, features, interrupted, tmp_path):

@@ -252,7 +252,7 @@ class TestLearning:
             caplog.clear()
             before, after = (quick(name, **params).fit(one).scores(plain.pool) for one in (plain, problem))
             assert np.isfinite(after).all()
-            warned = caplog.text.count("does not learn from the labels given to 3 images")
+            warned = caplog.text.count("does not learn from labels given to images of the pool (3 here)")
             assert warned == int(np.array_equal(before, after))
             assert warned == int(not params and name != "pren-pool")
 

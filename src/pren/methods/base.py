@@ -278,8 +278,8 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         given, _ = problem.decided()
         if len(given) and not (self.learns_given or REFINEMENTS[self.refinement].looks):
             log.warning(
-                "%s does not learn from the labels given to %d images of the pool: add --set refinement=soft-kmeans, "
-                "or take --method pren-pool.",
+                "%s does not learn from labels given to images of the pool (%d here): add --set "
+                "refinement=soft-kmeans, or take --method pren-pool.",
                 self.name,
                 len(given),
             )
