@@ -17,6 +17,7 @@ from benchmarks import (
     labelling,
     machine,
     memory,
+    million,
     pools,
     prediction,
     processes,
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "labelling": labelling.run,
     "report": report.run,
     "exported": exported.run,
+    "million": million.run,
 }
 RESULTS = Path(__file__).parent / "results"
 BEGIN, END = "<!-- begin: written by python -m benchmarks -->", "<!-- end -->"

@@ -1,24 +1,28 @@
 """``pren predict``: its rate against the bare backbone, and its memory, which must not grow with the rows.
 
-On photographs of CUB, as they are and enlarged to 12 megapixels, where ``PREN_DATA`` has them, otherwise on made ones.
-Weights are random, which makes no difference here. Rows are features, each count in a process of its own: ``python -m
-benchmarks.labelling COUNT WIDTH`` prints what it took, as JSON.
+On photographs of CUB, as they are, enlarged to 12 megapixels and as mosaics of that size, where ``PREN_DATA`` has them,
+otherwise on made ones. Weights are random, which makes no difference here. What counts is processor time, of the
+process with the network and of those that decode. It tells the rate where there are cores enough for both (the slower
+of the two decides) and where there are not (their sum does), however busy the machine is. Rows are features, each count
+in a process of its own: ``python -m benchmarks.labelling COUNT WIDTH`` prints what it took, as JSON.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from benchmarks.decoding import SIZE, enlarged
+from benchmarks.decoding import SIZE, enlarged, mosaic
 from benchmarks.extraction import MB, Watch, photographs
 from benchmarks.tables import Table
 from benchmarks.timing import Settings
@@ -36,20 +40,27 @@ CLASSES = 200
 
 def run(settings: Settings) -> list[Table]:
     """Two tables."""
-    backbone, sizes, counts, turns, width = "tf_efficientnet_lite0", {None: 320, SIZE: 160}, (10_000, 100_000), 3, 1280
+    backbone, size, counts, turns, width = "tf_efficientnet_lite0", SIZE, (10_000, 100_000), 3, 1280
+    numbers = {"as they are": 320, "enlarged": 128, "mosaics": 128}
     if settings.quick:
-        backbone, sizes, counts, turns, width = "test_efficientnet", {None: 3, (800, 600): 2}, (50, 100), 1, 8
+        backbone, size, counts, turns, width = "test_efficientnet", (800, 600), (50, 100), 1, 8
+        numbers = dict.fromkeys(numbers, 3)
     rate = Table(
-        f"Labels of photographs with {backbone} and ESZSL, {WORKERS} process(es) decoding",
-        ["photographs", "how many", "bare forward pass: images/s", "labels: images/s", "labels / bare"],
+        f"Labels of photographs with {backbone} and ESZSL, {WORKERS} process(es) decoding: ms of processor time each",
+        ["photographs", "bare", "labels", "decoding", "bare / slower", "bare / sum"],
     )
     with tempfile.TemporaryDirectory() as name:
-        folder = photographs(Path(name), max(sizes.values()))
-        for size, count in sizes.items():
-            bare, fast = _rates(folder, size, count, turns, Extractor(backbone=backbone, weights="random"))
-            what = "as they are" if size is None else f"{size[0]} x {size[1]}"
-            rate.rows.append((what, f"{count}", f"{bare:.1f}", f"{fast:.1f}", f"{fast / bare:.2f}"))
-    rate.notes.append(f"Medians of {turns} turns, the two in turns, from files to a table, nothing in the cache.")
+        folder = photographs(Path(name), max(numbers.values()))
+        for what, count in numbers.items():
+            taken = _times(_contents(folder, what, size, count), turns, Extractor(backbone=backbone, weights="random"))
+            bare, own, decoding = (1e3 * part / count for part in taken)
+            pixels = "" if what == "as they are" else f", {size[0]} x {size[1]}"
+            ratios = (f"{bare / max(own, decoding):.2f}", f"{bare / (own + decoding):.2f}")
+            rate.rows.append((f"{what}{pixels}", f"{bare:.1f}", f"{own:.1f}", f"{decoding:.1f}", *ratios))
+    rate.notes.append(
+        f"Medians of {turns} turns over {', '.join(map(str, numbers.values()))} photographs, labels and the bare "
+        "forward pass in turns, from files to a table, nothing in the cache."
+    )
     rows = Table(
         f"Labels of rows of features, {width} numbers each, {CLASSES} classes",
         ["rows", "seconds", "rows/s", "peak memory: MB", "before: MB"],
@@ -65,32 +76,41 @@ def run(settings: Settings) -> list[Table]:
     return [rate, rows]
 
 
-def _rates(
-    folder: Path, size: tuple[int, int] | None, count: int, turns: int, extractor: Extractor
-) -> tuple[float, float]:
-    """Images per second of the bare network, and from files to a table."""
-    names = list_images(folder)[:count]
-    frozen = FrozenBackbone.load(extractor)
+def _contents(folder: Path, what: str, size: tuple[int, int], count: int) -> Iterator[bytes]:
+    """So many photographs of a kind."""
+    names, rng = list_images(folder), np.random.default_rng(0)
+    for name in names[:count]:
+        if what == "as they are":
+            yield (folder / name).read_bytes()
+        else:
+            yield enlarged(folder / name, size) if what == "enlarged" else mosaic(folder, names, size, rng)
+
+
+def _times(contents: Iterator[bytes], turns: int, extractor: Extractor) -> tuple[float, float, float]:
+    """Processor seconds of the bare network, and from files to a table: of this process, and of those that decode."""
+    frozen, device = FrozenBackbone.load(extractor), torch.device("cpu")
     with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
-        for number, file in enumerate(names):
-            content = (folder / file).read_bytes() if size is None else enlarged(folder / file, size)
-            (place / f"{number}.jpg").write_bytes(content)
-        files = ImageFiles(place, [f"{number}.jpg" for number in range(count)])
+        place, names = Path(name), []
+        for number, content in enumerate(contents):
+            names.append(f"{number}.jpg")
+            (place / names[-1]).write_bytes(content)
+        files = ImageFiles(place, names)
         predictor = _photograph_model(files, extractor, place)
-        batch, _ = files.prepared(frozen.preprocessing).decoded(range(min(BATCH_ON_CPU, count)))
-        bare, fast = [], []
+        batch, _ = files.prepared(frozen.preprocessing).decoded(range(min(BATCH_ON_CPU, len(names))))
+        taken = []
         for turn in range(turns):
             fresh = Predictor(predictor.model, cache=place / f"cache-{turn}")
-            opened = fresh.open([place / f"{number}.jpg" for number in range(count)])
-            start = time.perf_counter()
+            opened = fresh.open([place / file for file in names])
+            before = os.times()
             label(fresh, place, opened, place / f"{turn}.csv", "csv", Wanted())
-            fast.append(count / (time.perf_counter() - start))
-            start = time.perf_counter()
-            for _ in range(max(1, count // len(batch))):
-                frozen(batch, torch.device("cpu"))
-            bare.append(max(1, count // len(batch)) * len(batch) / (time.perf_counter() - start))
-    return statistics.median(bare), statistics.median(fast)
+            between = os.times()
+            for _ in range(passes := max(1, len(names) // len(batch))):
+                frozen(batch, device)
+            bare = sum(os.times()[:2]) - sum(between[:2])
+            own, decoding = (sum(between[part]) - sum(before[part]) for part in (slice(2), slice(2, 4)))
+            taken.append((bare * len(names) / (passes * len(batch)), own, decoding))
+    bare, own, decoding = (statistics.median(part) for part in zip(*taken, strict=True))
+    return bare, own, decoding
 
 
 def _photograph_model(files: ImageFiles, extractor: Extractor, place: Path) -> Predictor:

@@ -8,7 +8,19 @@ from hypothesis import strategies as st
 
 from pren import inputs as module
 from pren.errors import PrenError
-from pren.inputs import CHUNK, ArrayInputs, Inputs, SelectedInputs, as_inputs, chunks, to_numpy
+from pren.inputs import (
+    CHUNK,
+    ArrayInputs,
+    Inputs,
+    JoinedInputs,
+    SelectedInputs,
+    as_inputs,
+    chunks,
+    joined,
+    pieces,
+    single,
+    to_numpy,
+)
 
 
 def matrix(rows=5, columns=3, dtype=np.float32):
@@ -211,6 +223,44 @@ def test_the_digest_of_many_selected_inputs_is_taken_in_parts():
     array = np.random.default_rng(0).random((3 * CHUNK, 2), dtype=np.float32)
     places = np.random.default_rng(1).permutation(2 * CHUNK + 5)
     assert SelectedInputs(ArrayInputs(array), places).digest() == ArrayInputs(array[places]).digest()
+
+
+def test_joined_inputs_stand_one_behind_the_other():
+    array = np.arange(12, dtype=np.float16).reshape(6, 2)
+    both = JoinedInputs(ArrayInputs(array[:4]), ArrayInputs(array[4:].astype(np.float32)))
+    assert (len(both), both.sample_shape) == (6, (2,))
+    for places in ([0, 5, 2, 5], [1], [4], []):
+        chosen = np.array(places, dtype=np.int64)
+        assert np.array_equal(both[chosen].numpy(), array[chosen])
+        assert np.array_equal(both.select(chosen)[np.arange(len(places))].numpy(), array[chosen])
+
+
+def test_the_digest_of_joined_inputs_tells_both():
+    a, b = ArrayInputs(np.zeros((2, 2))), ArrayInputs(np.ones((2, 2)))
+    digests = {JoinedInputs(*parts).digest() for parts in ((a, b), (b, a), (a, a))}
+    assert len(digests) == 3
+    assert JoinedInputs(a, b).digest() in digests
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4, 5, 8, 9])
+def test_pieces_are_all_inputs_in_order(rows):
+    array = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
+    found = list(pieces(ArrayInputs(array), 4))
+    assert [len(piece) for piece in found] == [min(4, rows - start) for start in range(0, max(rows, 1), 4)]
+    assert np.array_equal(np.concatenate([piece[np.arange(len(piece))] for piece in found]), array)
+
+
+def test_parts_are_joined_as_they_come():
+    parts = [np.arange(6.0).reshape(3, 2), np.zeros((0, 2)), np.ones((1, 2))]
+    assert np.array_equal(joined(4, iter(parts)), np.concatenate(parts))
+    assert joined(0, [np.zeros((0, 3), np.float32)]).shape == (0, 3)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ">f2", np.float32, np.int64])
+def test_single_precision(dtype):
+    array = np.array([[0, 1.5, -2], [3, 60000, 1e-7]]).astype(dtype)  # the last is below what half precision has
+    assert single(array).dtype == torch.float32
+    assert single(array).tolist() == array.astype(np.float32).tolist()
 
 
 class Negatives(Inputs):

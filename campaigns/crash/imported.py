@@ -5,6 +5,7 @@ import pren.cli.summary
 import pren.engine.processes
 import pren.experiments.comparison
 import pren.experiments.tuning
+import pren.labelling
 import pren.predictor
 import pren.report
 import pren.runs.suggest

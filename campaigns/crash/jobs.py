@@ -17,6 +17,8 @@ from safetensors.torch import save_file
 from campaigns.crash.comparison import differences
 from campaigns.fuzz.templates import draw_photographs, problem
 from pren.cli.options import parse_assignments
+from pren.labelling import parts_folder
+from pren.labelling.job import ROWS
 from pren.runs.config import RunConfig
 from pren.runs.train import train
 from pren.vision.cache import ROWS_FILE
@@ -42,10 +44,12 @@ class Job:
 
     Attributes:
         name: For the table.
-        command: How it is started; {data}, {photographs}, {weights}, {out}, {cache} and `RUNS` are filled in.
+        command: How it is started; {data}, {many}, {photographs}, {weights}, {out}, {cache} and `RUNS` are
+            filled in.
         again: How it goes on once there is a run; None for the same command.
         compare: What differs between two folders that it has written.
         given: Which of `RUNS` is in its folder before it starts; "" for none.
+        table: What it makes in its folder, and would refuse to make again; "" for nothing of that kind.
     """
 
     name: str
@@ -53,6 +57,12 @@ class Job:
     again: tuple[str, ...] | None
     compare: Callable[[Path, Path], Sequence[str]]
     given: str = ""
+    table: str = ""
+
+    def ended(self, out: Path) -> bool:
+        """Whether there is nothing left to do, and another command would be refused."""
+        table = out / self.table
+        return bool(self.table) and table.exists() and not parts_folder(table).exists()
 
     def make_place(self, place: Path, places: dict[str, str]) -> None:
         """Make the folder that it stands in."""
@@ -117,6 +127,11 @@ def same_features(reference: Path, folder: Path) -> list[str]:
     return [] if files[0][0].read_bytes() == files[1][0].read_bytes() else ["features differ"]
 
 
+def _predict(name: str, given: str, table: str, *arguments: str) -> Job:
+    command = ("predict", "{out}", *arguments, "--out", f"{{out}}/{table}")
+    return Job(name, command, None, same_run, given=given, table=table)
+
+
 _PREN = ("--method", "pren", *(f"--set={setting}" for setting in SMALL))
 _FROZEN = ("--backbone", "test_resnet", "--weights", "{weights}")
 _QUICK = (
@@ -126,7 +141,17 @@ _QUICK = (
     Job("extract", ("extract", "{photographs}", *_FROZEN, "--out", "{out}"), None, same_features),
     _fit("fit, continued", "--continue", "{rounds}"),
     Job("report", ("report", "{out}"), None, same_run, given="shown"),
+    _predict("predict", "rounds", "labels.csv", "{many}"),
     _fit("fit on photographs", "{photographs}", *_PREN, "--set=backbone=small-cnn"),
+    _predict(
+        "predict, sorted",
+        "shown",
+        "labels.parquet",
+        "{photographs}/unlabelled",
+        "--cache={cache}",
+        "--sort-into={out}/sorted",
+        "--sort-as=copy",
+    ),
     _fit("fit at once", "{data}", "--method", "eszsl", "--rehearsals", "3"),
     _fit("fit, frozen", "{photographs}", *_PREN, "--frozen", *_FROZEN, "--cache", "{cache}"),
 )
@@ -143,13 +168,16 @@ RUNS = ("rounds", "shown")
 
 def prepare(folder: Path) -> dict[str, str]:
     """Make the data that all jobs share; returns where they are, by what stands for them in commands."""
-    np.savez(folder / "data.npz", **problem(6))  # type: ignore[arg-type]  # NumPy's stub takes no mapping
+    arrays = problem(6)
+    np.savez(folder / "data.npz", **arrays)  # type: ignore[arg-type]  # NumPy's stub takes no mapping
+    np.save(folder / "many.npy", np.resize(arrays["pool"], (2 * ROWS + 9, *arrays["pool"].shape[1:])))  # three parts
     draw_photographs(folder / "photographs")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
         save_file(import_timm().create_model("test_resnet").state_dict(), folder / "weights.safetensors")
     places = {name: str(folder / name) for name in ("photographs", *RUNS)}
-    places |= {"data": str(folder / "data.npz"), "weights": str(folder / "weights.safetensors")}
+    files = {"data": "data.npz", "many": "many.npy", "weights": "weights.safetensors"}
+    places |= {name: str(folder / file) for name, file in files.items()}
     params = parse_assignments([*SMALL])
     train(RunConfig(data=places["data"], method="pren", params=params, rehearsals=0), places["rounds"])
     extractor = Extractor(backbone="test_resnet", weights=places["weights"])

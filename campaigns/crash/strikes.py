@@ -106,6 +106,9 @@ def strike_run(yard: Yard, number: int, seed: int) -> Struck:
     place = yard.folder / f"strike-{number:04d}"
     job.make_place(place, yard.places)
     for turn in range(int(rng.integers(FEWEST, MOST + 1))):
+        if job.ended(place / "out"):
+            outcome.late += 1
+            continue
         # What is left to write gets less with every turn.
         at, when = int(rng.integers(1, max(2, writes // (turn + 1)))), str(rng.choice(["before", "after"]))
         code, words = yard.run(job, place, f"turn-{turn}", at, when)
@@ -118,7 +121,7 @@ def strike_run(yard: Yard, number: int, seed: int) -> Struck:
         else:
             outcome.lost = f"turn {turn} ended with {code}: {words}"
             return outcome
-    code, words = yard.run(job, place, "end")
+    code, words = (0, "") if job.ended(place / "out") else yard.run(job, place, "end")
     if code != 0:
         outcome.lost = f"it could not go on ({code}): {words}"
     elif different := job.compare(reference, place / "out"):

@@ -14,6 +14,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from pren.errors import PrenError
 
 WRITING = ".writing-"  # how the names of unfinished files and folders begin
 BLOCK = 1 << 20
+ROWS = 4096  # of a table that are written at once
 FORMULA = re.compile("'*[=+@＝＋－＠\\-\\t\\r\\n]")  # how what spreadsheets compute begins, apostrophes apart
 
 
@@ -88,8 +90,11 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table."""
-    write_bytes(path, csv_text([header, *rows]).encode())
+    """Write a table, some rows at a time."""
+    rest = chain([header], rows)
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        while some := list(islice(rest, ROWS)):
+            file.write(csv_text(some))
 
 
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:

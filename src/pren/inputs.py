@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -19,7 +20,9 @@ from torch import Tensor
 from pren.errors import PrenError
 
 Array = NDArray[Any] | Tensor | Sequence[Any]
+T = TypeVar("T", bound=np.generic)
 CHUNK = 1024  # how many inputs are read at once where all of them are walked through
+PIECE = 16 * CHUNK  # how many are scored at once: whole chunks, so that nothing is rounded otherwise
 
 
 class Inputs(ABC):
@@ -75,7 +78,8 @@ class ArrayInputs(Inputs):
         self._array = array
         for start, chunk in self._chunks():
             with np.errstate(over="ignore"):  # what single precision cannot hold counts as infinite
-                finite = np.isfinite(chunk.astype(np.float32)).reshape(len(chunk), -1).all(axis=1)
+                values = chunk if chunk.dtype.itemsize == 2 else chunk.astype(np.float32)
+                finite = np.isfinite(values).reshape(len(chunk), -1).all(axis=1)
             if not finite.all():
                 raise PrenError(f"{name} holds NaN or infinite values, first in row {start + int((~finite).argmax())}.")
 
@@ -88,7 +92,7 @@ class ArrayInputs(Inputs):
         return len(self._array)
 
     def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
-        return torch.from_numpy(self._array[indices].astype(np.float32, copy=False))
+        return single(self._array[indices])
 
     def digest(self) -> bytes:
         """A hash of shape, type and values."""
@@ -142,6 +146,39 @@ class SelectedInputs(Inputs):
         return self._inputs.select(self._places[places])
 
 
+class JoinedInputs(Inputs):
+    """Inputs and others behind them, without a copy."""
+
+    def __init__(self, first: Inputs, second: Inputs) -> None:
+        self._first, self._second = first, second
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """As of either."""
+        return self._first.sample_shape
+
+    def __len__(self) -> int:
+        return len(self._first) + len(self._second)
+
+    def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
+        behind = indices >= len(self._first)
+        joined = torch.empty((len(indices), *self.sample_shape))
+        joined[~behind] = self._first[indices[~behind]]
+        joined[behind] = self._second[indices[behind] - len(self._first)]
+        return joined
+
+    def digest(self) -> bytes:
+        """Of both."""
+        return hashlib.sha256(self._first.digest() + self._second.digest()).digest()
+
+
+def single(array: NDArray[Any]) -> Tensor:
+    """Numbers in single precision; of an array that has it the same memory, which must be writable."""
+    if array.dtype == np.float16:  # torch is several times as fast as NumPy
+        return torch.from_numpy(array).float()
+    return torch.from_numpy(array.astype(np.float32, copy=False))
+
+
 def to_numpy(array: Array, name: str) -> NDArray[Any]:
     """Take NumPy, torch or nested lists, and return NumPy."""
     try:
@@ -161,6 +198,26 @@ def to_numpy(array: Array, name: str) -> NDArray[Any]:
 def as_inputs(inputs: Inputs | Array, name: str = "inputs") -> Inputs:
     """Accept anything that images can be read from."""
     return inputs if isinstance(inputs, Inputs) else ArrayInputs(to_numpy(inputs, name), name)
+
+
+def pieces(inputs: Inputs, size: int = PIECE) -> Iterator[Inputs]:
+    """All inputs in order, so many at a time, not read yet; few of them, or none at all, are one piece."""
+    if len(inputs) <= size:
+        yield inputs
+        return
+    for start in range(0, len(inputs), size):
+        yield inputs.select(np.arange(start, min(start + size, len(inputs))))
+
+
+def joined(count: int, parts: Iterable[NDArray[T]]) -> NDArray[T]:
+    """Parts (n_i, ...) as one array (count, ...), made while they come: of large ones there is no second copy."""
+    rest = iter(parts)
+    first = next(rest)
+    whole, end = np.empty((count, *first.shape[1:]), dtype=first.dtype), 0
+    for part in chain([first], rest):
+        whole[end : end + len(part)] = part
+        end += len(part)
+    return whole
 
 
 def chunks(inputs: Inputs, size: int = CHUNK) -> Iterator[Tensor]:

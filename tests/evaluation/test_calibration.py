@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pren.errors import PrenError
-from pren.evaluation import Curve, best_gamma, evaluate, trade_off
+from pren.evaluation import Curve, Marks, best_gamma, evaluate, evaluate_marks, trade_off
 from pren.problem import UNKNOWN, Answers, ClassTable
 
 
@@ -33,6 +33,14 @@ def cases(draw: st.DrawFn) -> Case:
     quarter = st.integers(-8, 8).map(lambda whole: whole / 4)
     scores = np.array([[draw(quarter) for _ in seen] for _ in labels])
     return Case(scores, Answers(labels), classes)
+
+
+@given(cases(), st.data())
+def test_parts_of_the_images_give_the_same_figures(case, data):
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(case.scores)), max_size=3)))
+    parts = [Marks.of(part, case.classes, "gzsl") for part in np.split(case.scores, cuts)]
+    whole = evaluate(case.scores, case.answers, case.classes, "gzsl")
+    assert evaluate_marks(Marks.joined(parts), case.answers, case.classes, "gzsl") == whole
 
 
 def slow_u_and_s(case: Case, gamma: float) -> tuple[float, float]:

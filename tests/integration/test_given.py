@@ -10,7 +10,7 @@ import yaml
 
 from pren.runs.train import train
 
-UNLEARNED = "eszsl does not learn from the labels given to 2 images of the pool: add --set refinement=soft-kmeans"
+UNLEARNED = "eszsl does not learn from labels given to images of the pool (2 here): add --set refinement=soft-kmeans"
 
 
 def table(path):

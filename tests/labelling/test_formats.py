@@ -88,6 +88,12 @@ def test_fiftyone(written):
     assert content == {"classes": None, "labels": {"a/b.c": {"label": HOSTILE, "confidence": 0.25}}}
 
 
+def test_fiftyone_finds_a_file_by_its_whole_path_only_if_that_is_whole(written):
+    rows = [{**ROWS[0], "input": name} for name in ("/photographs/a.jpg", "/photographs/a.png", "b.jpg")]
+    content = json.loads(written("fiftyone", rows).read_text())
+    assert list(content["labels"]) == ["/photographs/a.jpg", "/photographs/a.png", "b"]
+
+
 def test_nothing_is_json_too(written):
     assert json.loads(written("label-studio", []).read_text()) == []
     assert json.loads(written("fiftyone", []).read_text()) == {"classes": None, "labels": {}}

@@ -2,13 +2,15 @@
 
 import errno
 import json
+import resource
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pren.errors import PrenError
-from pren.files import write_bytes
-from pren.labelling import Wanted, job, label, parts
+from pren.files import WRITING, write_bytes
+from pren.labelling import WRITERS, Wanted, job, label, parts
 from pren.labelling.parts import parts_folder, was_finished
 from pren.predictor import Predictor
 from pren.runs.lock import Lock
@@ -130,6 +132,39 @@ def test_killed_when_the_table_has_its_name(write, features, monkeypatch, tmp_pa
     assert not was_finished(out)
 
 
+@pytest.mark.parametrize("moment", range(8))
+def test_killed_while_the_parts_are_removed(write, features, monkeypatch, tmp_path, moment):
+    """Five parts, the manifest, what says that the table is whole, and then the folder."""
+    out, gone = tmp_path / "out.csv", []
+
+    def dying(remove):
+        def removed(path):
+            if len(gone) == moment:
+                raise Killed
+            gone.append(path)
+            remove(path)
+
+        return removed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(parts.Parts, "remove", lambda _: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            write(features)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", dying(Path.unlink))
+        patch.setattr(Path, "rmdir", dying(Path.rmdir))
+        with pytest.raises(Killed):
+            was_finished(out)
+    assert len(gone) == moment
+    assert was_finished(out)
+    assert not parts_folder(out).exists()
+
+
+def test_an_empty_folder_is_no_table(tmp_path):
+    parts_folder(tmp_path / "out.csv").mkdir()
+    assert not was_finished(tmp_path / "out.csv")
+
+
 def test_a_table_of_somebody_else_is_not_finished(write, features, interrupted, tmp_path):
     out = tmp_path / "out.csv"
     out.write_text("precious")
@@ -176,6 +211,38 @@ def test_a_full_disk(write, features, monkeypatch, tmp_path):
             write(features)
     assert not (tmp_path / "out.csv").exists()
     assert write(features)[0].read_bytes() == whole.read_bytes()
+
+
+@pytest.fixture
+def small_files():
+    """Let this process write files of at most so many bytes, from now until the end of the test."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda most: resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("form", sorted(WRITERS))
+def test_a_disk_that_is_full_while_the_table_is_written(write, features, monkeypatch, tmp_path, form, small_files):
+    if form == "parquet":
+        pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'pren[parquet]'")
+    many = np.tile(features, (40, 1))
+    monkeypatch.setattr(job, "ROWS", 100)
+    whole, _ = write(many, "whole", form)
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "_join", lambda *_: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            write(many, "out", form)
+    kept = {path.name: path.read_bytes() for path in parts_folder(tmp_path / "out").glob("*.jsonl")}
+    small_files(whole.stat().st_size // 2)
+    with pytest.raises(PrenError, match=r"Cannot write .*out: .*File too large"):
+        write(many, "out", form)
+    small_files(resource.RLIM_INFINITY)
+    assert not [path for path in tmp_path.iterdir() if path.name in ("out", f"{WRITING}out")]
+    assert {path.name: path.read_bytes() for path in parts_folder(tmp_path / "out").glob("*.jsonl")} == kept
+    told = []
+    out, _ = write(many, "out", form, on_progress=lambda *numbers: told.append(numbers))
+    assert out.read_bytes() == whole.read_bytes()
+    assert not told, "no row is computed again"
 
 
 def test_json_lines_have_every_figure(write, run, features):

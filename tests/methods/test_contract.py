@@ -252,7 +252,7 @@ class TestLearning:
             caplog.clear()
             before, after = (quick(name, **params).fit(one).scores(plain.pool) for one in (plain, problem))
             assert np.isfinite(after).all()
-            warned = caplog.text.count("does not learn from the labels given to 3 images")
+            warned = caplog.text.count("does not learn from labels given to images of the pool (3 here)")
             assert warned == int(np.array_equal(before, after))
             assert warned == int(not params and name != "pren-pool")
 
@@ -413,7 +413,7 @@ class TestTrust:
         method.save(tmp_path)
         trust.save(tmp_path)
         one, other = (
-            label_pool(fitted.scores(problem.pool), problem, told)
+            label_pool(fitted.scores, problem, told)
             for fitted, told in ((method, trust), (load_model(tmp_path), Trust.load(tmp_path)))
         )
         for part, same in zip(one, other, strict=True):

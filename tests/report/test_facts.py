@@ -10,7 +10,7 @@ from pren.problem import Problem
 from pren.report.evidence import describe_apart, evidence
 from pren.report.facts import ReportedImage, _confused, collect, most_confused
 from pren.report.quality import confusions
-from pren.runs.reopening import Outcome, open_run
+from pren.runs.reopening import Outcome, open_run, scorer
 
 
 def test_images_are_those_of_the_predictions(features):
@@ -31,8 +31,9 @@ def test_images_are_those_of_the_predictions(features):
 def test_the_runner_up_is_the_second_best_candidate(features):
     outcome = open_run(features)
     names, candidates = outcome.problem.classes.names, np.flatnonzero(outcome.problem.candidates())
+    scores = scorer(outcome.method, outcome.problem)(outcome.problem.pool)
     for image in collect(features, outcome).images:
-        ranked = sorted(candidates, key=lambda row: -outcome.scores[image.place, row])
+        ranked = sorted(candidates, key=lambda row: -scores[image.place, row])
         assert (image.label, image.runner_up) == tuple(names[row] for row in ranked[:2])
 
 
@@ -94,12 +95,12 @@ def test_evidence_is_the_mean_part_in_the_lead(make_problem):
     outcome = Outcome.of(create("eszsl").fit(problem), problem, None, None)
     weights, table = outcome.method.attribute_weights(problem.pool), problem.classes
     found = {each.label: each for each in evidence(outcome)}
-    candidates = np.flatnonzero(problem.candidates())
+    candidates, scores = np.flatnonzero(problem.candidates()), outcome.method.scores(problem.pool)
     for name, each in found.items():
         parts = []
         for image, row in enumerate(outcome.labels.classes):
             if table.names[row] == name:
-                second = sorted(candidates, key=lambda c: -outcome.scores[image, c])[1]
+                second = sorted(candidates, key=lambda c: -scores[image, c])[1]
                 parts.append(weights[image] * (table.signatures[row] - table.signatures[second]))
         mean = np.mean(parts, axis=0)
         assert each.favours[0] == (f"attribute {mean.argmax() + 1}", pytest.approx(mean.max()))

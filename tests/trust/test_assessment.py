@@ -2,12 +2,13 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from pren.errors import PrenError
-from pren.inputs import ArrayInputs
+from pren.inputs import ArrayInputs, pieces
 from pren.methods.eszsl import ESZSL
 from pren.methods.pren_pool import PrENPool
 from pren.methods.storage import MODEL_FILE, load_model, read_model, write_model
@@ -103,13 +104,50 @@ class TestLabels:
 
     def test_best_candidates_with_confidence(self, fitted, problem, trust):
         scores = fitted.scores(problem.pool)
-        labels = label_pool(scores, problem, trust)
+        labels = label_pool(fitted.scores, problem, trust)
         assert labels.classes.tolist() == fitted.predict(problem.pool).tolist()
         assert labels.scores.tolist() == [scores[i, c] for i, c in enumerate(labels.classes)]
         assert np.array_equal(labels.confidence, trust.sure(scores, problem.classes, "zsl", FAMILIAR))
 
+    def test_the_runner_up_is_the_best_other_candidate(self, fitted, problem):
+        scores, best = fitted.scores(problem.pool), fitted.predict(problem.pool)
+        ranked = [sorted(np.flatnonzero(problem.candidates()), key=lambda row: -one[row]) for one in scores]
+        given = np.full(len(best), UNKNOWN)
+        given[:2] = [ranked[0][1], ranked[1][0]]  # another class, and the same
+        labels = label_pool(fitted.scores, replace(problem, given=given), None)
+        assert labels.runners_up.tolist() == [ranked[0][0], *(row[1] for row in ranked[1:])]
+        assert labels.lead.tolist() == [one[row[0]] - one[row[1]] for one, row in zip(scores, ranked, strict=True)]
+
+    def test_without_a_second_candidate_there_is_no_runner_up(self, fitted, problem):
+        seen = problem.classes.seen | (np.arange(len(problem.classes)) != np.flatnonzero(problem.classes.unseen)[0])
+        alone = replace(problem, classes=replace(problem.classes, seen=seen))
+        labels = label_pool(fitted.scores, alone, None)
+        assert set(labels.runners_up) == {UNKNOWN}
+        assert not labels.lead.any()
+
+    def test_pieces_make_no_difference(self, fitted, problem, trust, monkeypatch):
+        given = np.full(len(problem.pool), UNKNOWN)
+        given[5] = np.flatnonzero(problem.classes.unseen)[0]
+        problem = replace(problem, given=given)
+        whole, sizes = label_pool(fitted.scores, problem, trust), []
+
+        def score(inputs):
+            sizes.append(len(inputs))
+            return fitted.scores(inputs)
+
+        monkeypatch.setattr("pren.trust.labels.pieces", partial(pieces, size=4))
+        for part, of_all in zip(label_pool(score, problem, trust), whole, strict=True):
+            np.testing.assert_allclose(part, of_all, rtol=1e-12)
+        assert sizes == [4, 4, 4, 3]
+
+    def test_assessing_in_pieces_makes_no_difference(self, fitted, problem, trust, monkeypatch):
+        monkeypatch.setattr("pren.trust.assessment.pieces", partial(pieces, size=4))
+        again = assess(fitted, problem, 4)
+        assert again.forecast.expected == pytest.approx(trust.forecast.expected, rel=1e-12)
+        np.testing.assert_allclose(again.levels, trust.levels, rtol=1e-12)
+
     def test_without_rehearsals_nobody_knows(self, fitted, problem):
-        labels = label_pool(fitted.scores(problem.pool), problem, None)
+        labels = label_pool(fitted.scores, problem, None)
         assert np.isnan(labels.confidence).all()
         assert np.isnan(labels.familiarity).all()
 
@@ -120,12 +158,11 @@ class TestLabels:
         given = np.full(len(best), UNKNOWN)
         given[2] = other
         given_too = replace(problem, given=given)
-        labels = only_sure(label_pool(scores, given_too, trust), given_too, trust, 1.0)
+        labels = only_sure(label_pool(fitted.scores, given_too, trust), given_too, trust, 1.0)
         assert (labels.classes[2], labels.confidence[2], labels.scores[2]) == (other, 1.0, scores[2, other])
 
     def test_precision_leaves_the_rest_empty(self, fitted, problem, trust):
-        scores = fitted.scores(problem.pool)
-        every = label_pool(scores, problem, trust)
+        every = label_pool(fitted.scores, problem, trust)
         some = only_sure(every, problem, trust, 0.9)
         kept = every.confidence >= threshold(trust.levels, 0.9)
         assert some.classes.tolist() == np.where(kept, every.classes, UNKNOWN).tolist()
@@ -205,7 +242,7 @@ class TestStrangers:
     def test_have_no_right_label(self, crowd):
         fitted = PrENPool().fit(crowd)
         trust = assess(fitted, crowd, 3)
-        labels = label_pool(fitted.scores(crowd.pool), crowd, trust)
+        labels = label_pool(fitted.scores, crowd, trust)
         strange = labels.familiarity < STRANGE
         assert strange[::5].all()
         assert strange.mean() < 0.3

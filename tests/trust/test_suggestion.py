@@ -38,6 +38,15 @@ def test_each_is_the_best_that_a_loop_finds(n, count, labelled, seed):
         assert slow_value(features, doubt, [*before, place], known) == pytest.approx(best, rel=1e-5)
 
 
+def test_only_some_may_be_chosen():
+    rng = np.random.default_rng(0)
+    features, doubt = rng.normal(size=(30, 3)), rng.random(30)
+    among, given_places = np.sort(rng.permutation(30)[:20]), np.array([3, 4])
+    kept = np.union1d(among, given_places)
+    alone = suggest(features[kept], doubt[kept], 6, np.searchsorted(kept, given_places))
+    assert suggest(features, doubt, 6, given_places, among).tolist() == kept[alone].tolist()
+
+
 @pytest.fixture
 def clusters():
     """Four heaps of 5, 10, 15 and 20 images far from each other, and the heap of each image."""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
+from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_magic
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from pren.data.hold_out import held_out
 from pren.data.partition import shuffled
 from pren.errors import PrenError, suggest
-from pren.inputs import ArrayInputs, Inputs
+from pren.inputs import ArrayInputs, Inputs, JoinedInputs
 from pren.problem import UNKNOWN, Answers, Problem, Setting, label_indices
 
 REQUIRED = ("features", "labels", "signatures", "pool")
@@ -23,6 +27,9 @@ LABELS = ("given", "answers")
 OPTIONAL = ("class_names", *LABELS)
 MOST_UNASKED = 1 << 28  # bytes that arrays may take, however small the file is
 MOST_INFLATED = 50  # times the size of a larger one's file: features compress to a half, bombs to a thousandth
+IN_MEMORY = 1 << 26  # bytes: a larger array is left on disk where the file has it as it is
+BLOCK = 1 << 20
+HEADERS = {(1, 0): read_array_header_1_0, (2, 0): read_array_header_2_0}  # by the version of the format
 
 
 def load_arrays(
@@ -32,6 +39,8 @@ def load_arrays(
 
     The pool keeps the order it has in the file, because results are reported in that order. If the order follows the
     classes, it says something that a method should not know: shuffle the pool before saving it.
+
+    Large arrays stay on disk and are read as they are needed, if the file is not compressed (``numpy.savez``).
 
     Args:
         path: A file with `features` (N, D) or (N, C, H, W), `labels` (N,) row numbers of `signatures` or class names,
@@ -61,7 +70,7 @@ def load_arrays(
             problem = replace(problem, given=given)
             answers = None if answers is None else np.where(given == UNKNOWN, answers, UNKNOWN)
         if hold_out is not None:
-            problem, answers = _holding_out(problem, answers, hold_out, arrays)
+            problem, answers = _holding_out(problem, answers, hold_out)
         return problem, None if answers is None else Answers(answers)
     except PrenError as error:
         raise PrenError(f"{path}: {error}") from error
@@ -72,7 +81,7 @@ def read_inputs(path: str | Path) -> Inputs:
 
     Args:
         path: A ``.npy`` file, which is memory-mapped, or a ``.npz`` file that holds them as its only array, or under
-            the key `features` or `inputs`.
+            the key `features` or `inputs`; a large one that is not compressed is memory-mapped, too.
 
     Raises:
         PrenError: If the file cannot be read or holds something else.
@@ -160,7 +169,7 @@ def _pool_labels(labels: NDArray[Any], key: str, problem: Problem) -> NDArray[np
 
 
 def _holding_out(
-    problem: Problem, answers: NDArray[np.int64] | None, share: float, arrays: dict[str, NDArray[Any]]
+    problem: Problem, answers: NDArray[np.int64] | None, share: float
 ) -> tuple[Problem, NDArray[np.int64]]:
     """The problem with a share of its labelled images at the end of the pool, and the answers with their classes."""
     unknown = np.full(len(problem.pool), UNKNOWN)
@@ -171,7 +180,7 @@ def _holding_out(
         problem,
         train=problem.train.select(left),
         labels=problem.labels[left],
-        pool=ArrayInputs(np.concatenate([arrays["pool"], arrays["features"][held]])),
+        pool=JoinedInputs(problem.pool, problem.train.select(held)),
         given=given,
         source={**problem.source, "hold_out": share},
     )
@@ -208,10 +217,45 @@ def _check_inflated(path: Path, file: NpzFile) -> None:
 
 def _read(path: Path, file: NpzFile, key: str) -> NDArray[Any]:
     with _explained(f"{path}: {key}"):
-        array: Any = file[key]
+        mapped = None if file.zip is None else _mapped(path, file.zip, f"{key}.npy")
+        array: Any = file[key] if mapped is None else mapped
     if not isinstance(array, np.ndarray):  # a zip file may hold anything, and NumPy then returns its bytes
         raise PrenError(f"{path}: {key} is not an array: write the file with numpy.savez.")
     return array
+
+
+def _mapped(path: Path, file: ZipFile, name: str) -> NDArray[Any] | None:
+    """A large array of a ``.npz`` file, left on disk; None if it is not large, or not as it is.
+
+    Raises:
+        ValueError: If it is damaged, or other than it says. (Python's zipfile raises what it likes.)
+    """
+    part = file.NameToInfo.get(name)
+    if part is None or part.file_size <= IN_MEMORY or part.compress_type != ZIP_STORED:
+        return None
+    with file.open(part) as member:
+        version = read_magic(member)
+        if version not in HEADERS:
+            return None
+        shape, columns_first, dtype = HEADERS[version](member)
+        begin, size = member.tell(), dtype.itemsize * math.prod(shape)
+        if dtype.hasobject:
+            raise ValueError("pickle")
+        if begin + size != part.file_size:
+            raise ValueError(f"it has {part.file_size - begin} bytes, not {size}")
+        while member.read(BLOCK):  # to its end, where its checksum is compared
+            pass
+    place = _place(path, part) + begin
+    mapped = np.memmap(path, dtype, "r", offset=place, shape=shape, order="F" if columns_first else "C")
+    return np.asarray(mapped)
+
+
+def _place(path: Path, part: ZipInfo) -> int:
+    """Where the content of a part begins: behind a header of 30 bytes, its name, and what else the header holds."""
+    with path.open("rb") as file:
+        file.seek(part.header_offset + 26)
+        name, more = struct.unpack("<HH", file.read(4))
+    return part.header_offset + 30 + int(name) + int(more)
 
 
 @contextmanager

@@ -7,9 +7,11 @@ from pren.evaluation.metrics import (
     TITLES,
     ClassResult,
     Confusion,
+    Marks,
     Metrics,
     check_answers,
     evaluate,
+    evaluate_marks,
 )
 from pren.evaluation.reliability import Reliability, reliability
 from pren.evaluation.rounds import round_figures
@@ -21,11 +23,13 @@ __all__ = [
     "ClassResult",
     "Confusion",
     "Curve",
+    "Marks",
     "Metrics",
     "Reliability",
     "best_gamma",
     "check_answers",
     "evaluate",
+    "evaluate_marks",
     "reliability",
     "round_figures",
     "trade_off",

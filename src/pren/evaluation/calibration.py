@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,31 @@ class Curve:
         return np.divide(2 * u * s, u + s, out=np.zeros(len(gammas)), where=u + s > 0)
 
 
+class Sides(NamedTuple):
+    """The best seen and the best unseen class of each of n images, all that the trade-off depends on.
+
+    Attributes:
+        as_seen: (n,) rows of the class table.
+        as_unseen: (n,) the same.
+        gaps: (n,) how far the score of the one is above that of the other.
+        finite: (n,) whether all scores of an image are.
+    """
+
+    as_seen: NDArray[np.int64]
+    as_unseen: NDArray[np.int64]
+    gaps: Vector
+    finite: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, scores: Vector, classes: ClassTable) -> Sides:
+        """Read scores (n, L) of L classes."""
+        as_seen, as_unseen = best_candidate(scores, classes.seen), best_candidate(scores, classes.unseen)
+        rows = np.arange(len(scores))
+        finite: NDArray[np.bool_] = np.isfinite(scores).all(axis=1)
+        with np.errstate(invalid="ignore"):  # of scores that are not finite
+            return cls(as_seen, as_unseen, scores[rows, as_seen] - scores[rows, as_unseen], finite)
+
+
 def trade_off(scores: Vector, answers: Answers, classes: ClassTable) -> Curve | None:
     """The curve of generalised zero-shot learning.
 
@@ -57,14 +83,17 @@ def trade_off(scores: Vector, answers: Answers, classes: ClassTable) -> Curve | 
     Returns:
         None where there is no such curve: no image of a seen class, none of an unseen class, or infinite scores.
     """
+    return trade_off_of(Sides.of(scores, classes), answers, classes)
+
+
+def trade_off_of(sides: Sides, answers: Answers, classes: ClassTable) -> Curve | None:
+    """The same from what was read off the scores."""
     known = answers.known
-    scores, labels = scores[known], answers.labels[known]
+    labels, as_seen, as_unseen = answers.labels[known], sides.as_seen[known], sides.as_unseen[known]
     is_seen = classes.seen[labels]
-    if is_seen.all() or not is_seen.any() or not np.isfinite(scores).all():
+    if is_seen.all() or not is_seen.any() or not sides.finite[known].all():
         return None
-    as_seen, as_unseen = best_candidate(scores, classes.seen), best_candidate(scores, classes.unseen)
-    rows = np.arange(len(labels))
-    gaps, place = np.unique(scores[rows, as_seen] - scores[rows, as_unseen], return_inverse=True)
+    gaps, place = np.unique(sides.gaps[known], return_inverse=True)
     # What an image adds to a mean over classes of the share within each.
     images = np.bincount(labels, minlength=len(classes))
     present = np.where(is_seen, (images[classes.seen] > 0).sum(), (images[classes.unseen] > 0).sum())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean, harmonic_mean
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sklearn.metrics import confusion_matrix
 
 from pren.errors import PrenError
-from pren.evaluation.calibration import trade_off
+from pren.evaluation.calibration import Sides, trade_off_of
 from pren.problem import UNKNOWN, Answers, ClassTable, Setting, candidates_of
 from pren.scoring import best_candidate
 
@@ -94,6 +94,34 @@ class Metrics(_Record):
         return self.model_dump(mode="json")
 
 
+class Marks(NamedTuple):
+    """What figures are read off: a few numbers for each of n images, however many classes there are.
+
+    Attributes:
+        predicted: (n,) the candidate class that scores highest.
+        undefined: (n,) whether a score is NaN.
+        sides: Its best seen and its best unseen class.
+    """
+
+    predicted: NDArray[np.int64]
+    undefined: NDArray[np.bool_]
+    sides: Sides
+
+    @classmethod
+    def of(cls, scores: NDArray[np.float64], classes: ClassTable, setting: Setting) -> Marks:
+        """Read scores (n, L); see `evaluate`."""
+        predicted = best_candidate(scores, classes.among(candidates_of(setting)))
+        undefined: NDArray[np.bool_] = np.isnan(scores).any(axis=1)
+        return cls(predicted, undefined, Sides.of(scores, classes))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Marks]) -> Marks:
+        """Those of several parts of the images as one."""
+        predicted, undefined, sides = zip(*parts, strict=True)
+        every = Sides(*(np.concatenate(part) for part in zip(*sides, strict=True)))
+        return cls(np.concatenate(predicted), np.concatenate(undefined), every)
+
+
 def evaluate(scores: NDArray[np.float64], answers: Answers, classes: ClassTable, setting: Setting) -> Metrics:
     """Compare scores with the answers; an image is taken for the candidate class that scores highest.
 
@@ -106,24 +134,27 @@ def evaluate(scores: NDArray[np.float64], answers: Answers, classes: ClassTable,
     Raises:
         PrenError: If the arguments do not fit together, scores hold NaN, or no image has a known label.
     """
-    labels = answers.labels
-    if scores.shape != (len(labels), len(classes)):
+    if scores.shape != (len(answers.labels), len(classes)):
         raise PrenError(
-            f"scores must have one row per image and one column per class, {(len(labels), len(classes))}, but have "
-            f"shape {scores.shape}."
+            f"scores must have one row per image and one column per class, {(len(answers.labels), len(classes))}, but "
+            f"have shape {scores.shape}."
         )
-    undefined = np.isnan(scores).any(axis=1)
-    if undefined.any():
+    return evaluate_marks(Marks.of(scores, classes, setting), answers, classes, setting)
+
+
+def evaluate_marks(marks: Marks, answers: Answers, classes: ClassTable, setting: Setting) -> Metrics:
+    """The same from what was read off the scores."""
+    labels, predicted = answers.labels, marks.predicted
+    if marks.undefined.any():
         raise PrenError(
-            f"scores hold NaN, first for image {int(undefined.argmax())}: the model that made them has diverged or was "
-            "given broken inputs."
+            f"scores hold NaN, first for image {int(marks.undefined.argmax())}: the model that made them has diverged "
+            "or was given broken inputs."
         )
     check_answers(answers, classes, setting)
     known = answers.known
     if not known.any():
         raise PrenError("No image has a known label, so there is nothing to evaluate: give the classes of some.")
     candidates = classes.among(candidates_of(setting))
-    predicted = best_candidate(scores, candidates)
     matrix = confusion_matrix(labels[known], predicted[known], labels=np.arange(len(classes)))
     rows = [_class_result(classes, row, matrix) for row in np.flatnonzero(candidates).tolist()]
     # fmean rounds correctly, so the order of the classes does not matter
@@ -132,7 +163,7 @@ def evaluate(scores: NDArray[np.float64], answers: Answers, classes: ClassTable,
     of_seen = [accuracy for seen, accuracy in present if seen]
     u = fmean(of_unseen) if setting == "gzsl" and of_unseen else None
     s = fmean(of_seen) if of_seen else None  # there are none in ZSL
-    curve = trade_off(scores, answers, classes) if setting == "gzsl" else None
+    curve = trade_off_of(marks.sides, answers, classes) if setting == "gzsl" else None
     return Metrics(
         setting=setting,
         images=int(known.sum()),

@@ -71,13 +71,17 @@ def write_label_studio(path: Path, ranks: int, batches: Batches) -> None:
 
 
 def write_fiftyone(path: Path, ranks: int, batches: Batches) -> None:
-    """``labels.json`` of a FiftyOneImageClassificationDataset: by the path of an image without its ending."""
+    """``labels.json`` of a FiftyOneImageClassificationDataset.
+
+    It goes to an absolute path as it stands, and looks for any other in its folder, without the ending.
+    """
 
     def labels() -> Iterator[str]:
         for record in (record for batch in batches for record in batch if record["classes"]):
             label = {"label": record["classes"][0]["class"], "confidence": record["confidence"]}
             known = {key: value for key, value in label.items() if value is not None}
-            yield f"{_json(str(Path(record['input']).with_suffix('')))}: {_json(known)}"
+            path = Path(record["input"])
+            yield f"{_json(str(path if path.is_absolute() else path.with_suffix('')))}: {_json(known)}"
 
     _write_list(path, '{"classes": null, "labels": {\n', labels(), "\n}}\n")
 

@@ -29,8 +29,10 @@ def was_finished(out: Path) -> bool:
     """Whether a table is whole and its parts were about to be removed when something came between; they are now."""
     folder = parts_folder(out)
     try:
-        known = json.loads(read_bytes(folder / FINISHED, 1 << 10))
-        if known != _stamp(out):
+        left = sorted(path.name for path in folder.iterdir())
+        if left and json.loads(read_bytes(folder / FINISHED, 1 << 10)) != _stamp(out):
+            return False
+        if not left and not out.is_file():  # the folder goes last
             return False
     except (PrenError, OSError, ValueError, RecursionError):
         return False
@@ -155,7 +157,8 @@ def _stamp(path: Path) -> list[int]:
 
 def _remove(folder: Path) -> None:
     with suppress(OSError):  # the table is what counts
-        for pattern in (PART, f"{WRITING}*", MANIFEST, FINISHED, FAILED, LOCK):
+        # What says that the table is whole stays longest: this may be interrupted as well.
+        for pattern in (PART, f"{WRITING}*", MANIFEST, FAILED, LOCK, FINISHED):
             for part in folder.glob(pattern):
                 part.unlink()
         folder.rmdir()

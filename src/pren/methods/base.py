@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from pren.core.progressive import Round
 from pren.errors import PrenError
 from pren.files import make_folder
-from pren.inputs import Array, Inputs, as_inputs, chunks
+from pren.inputs import Array, Inputs, as_inputs, chunks, joined
 from pren.methods.declarations import take_declarations
 from pren.methods.params import Learned, Param, declared, param, validate
 from pren.methods.space import Choice, Space
@@ -280,8 +280,8 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         given, _ = problem.decided()
         if len(given) and not (self.learns_given or REFINEMENTS[self.refinement].looks):
             log.warning(
-                "%s does not learn from the labels given to %d images of the pool: add --set refinement=soft-kmeans, "
-                "or take --method pren-pool.",
+                "%s does not learn from labels given to images of the pool (%d here): add --set "
+                "refinement=soft-kmeans, or take --method pren-pool.",
                 self.name,
                 len(given),
             )
@@ -351,7 +351,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
 
     def _features(self, inputs: Inputs, fabric: Fabric | None = None) -> Matrix:
         """(N, d) prepared features of all inputs; where a backbone makes them, all processes do so together."""
-        return np.concatenate(list(self._chunks(inputs)))
+        return joined(len(inputs), self._chunks(inputs))
 
     def _chunks(self, inputs: Inputs) -> Iterator[Matrix]:
         """The same a few at a time."""

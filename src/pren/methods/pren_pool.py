@@ -11,7 +11,7 @@ from scipy.linalg import inv
 from scipy.special import softmax
 from torch import Tensor, nn
 
-from pren.inputs import Inputs
+from pren.inputs import Inputs, joined
 from pren.methods.base import Method
 from pren.methods.gaussian_process import guess_means
 from pren.methods.gfzsl import class_statistics
@@ -150,14 +150,15 @@ class PrENPool(Method):
         images, given = problem.decided()
         if len(images):
             prior = shown(pool[images], np.cumsum(candidates)[given] - 1, prior, self.evidence)
-        fitted = adapt(pool[problem.undecided()], prior, self.evidence, self.caution, self.balance)
+            pool = pool[problem.undecided()]
+        fitted = adapt(pool, prior, self.evidence, self.caution, self.balance)
         self.variance_ = fitted.variances[:1]
         self.means_, self.offsets_ = means, held_back(everyone.doubts(), self.caution, X.shape[1], variance)
         self.means_[candidates], self.offsets_[candidates] = fitted.means, fitted.offsets
 
     def _scores(self, inputs: Inputs) -> Matrix:
         fitted = Mixture(self.means_, self.variance_, self.offsets_)
-        return np.concatenate([fitted.scores(x) for x in self._chunks(inputs)])
+        return joined(len(inputs), (fitted.scores(x) for x in self._chunks(inputs)))
 
     def _scorer_module(self) -> nn.Module:
         return Gaussians(self.means_, self.variance_, self.offsets_)
@@ -243,7 +244,7 @@ def adapt(X: Matrix, prior: Prior, evidence: float, caution: float, balance: flo
         balance: See `even_offsets`.
     """
     unseen, (N, d) = prior.counts == 0, X.shape
-    squares, σ2 = float((X**2).sum()), prior.variance
+    squares, σ2 = sum(float((X[block] ** 2).sum()) for block in blocks(N, len(unseen))), prior.variance
     expected = σ2 + prior.doubts()
     mixture = Mixture(prior.means, expected, -0.5 * d * np.log(expected))
     potentials = np.zeros(len(unseen))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pren.errors import PrenError
-from pren.inputs import Inputs, chunks
+from pren.inputs import Inputs, chunks, joined
 from pren.problem import Problem
 from pren.registry import Registry
 
@@ -41,7 +41,7 @@ class Preparation(ABC):
 
     def __call__(self, inputs: Inputs) -> Matrix:
         """All inputs as (N, d'); images are taken as flat pixels."""
-        return np.concatenate([self.transform(flat(chunk)) for chunk in chunks(inputs)])
+        return joined(len(inputs), (self.transform(flat(chunk)) for chunk in chunks(inputs)))
 
     def module(self) -> nn.Module:
         """The same as `transform` in torch, (n, d) -> (n, d') in double precision, for models that are exported.

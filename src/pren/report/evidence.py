@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pren.problem import ClassTable, candidates_of
+from pren.problem import ClassTable
 from pren.runs.reopening import Outcome
-from pren.scoring import top_classes
 
 SHOWN = 4  # attributes on either side
 
@@ -36,11 +35,11 @@ def evidence(outcome: Outcome) -> list[Evidence] | None:
     classes, weights = problem.classes, outcome.method.attribute_weights(problem.pool)
     if weights is None or problem.candidates().sum() < 2:
         return None
-    best, _ = top_classes(outcome.scores, classes, candidates_of(problem.setting), 2)
-    parts = weights * (classes.signatures[best[:, 0]] - classes.signatures[best[:, 1]])
+    best, second = outcome.labels.classes, outcome.labels.runners_up
+    parts = weights * (classes.signatures[best] - classes.signatures[second])
     names, found = attribute_names(classes), []
-    for row in np.unique(best[:, 0]).tolist():
-        mean = parts[best[:, 0] == row].mean(axis=0)
+    for row in np.unique(best).tolist():
+        mean = parts[best == row].mean(axis=0)
         order = np.argsort(-mean, kind="stable").tolist()
         favours = [(names[j], float(mean[j])) for j in order[:SHOWN] if mean[j] > 0]
         opposes = [(names[j], float(mean[j])) for j in order[: -SHOWN - 1 : -1] if mean[j] < 0]

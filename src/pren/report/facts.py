@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pren.inputs import Inputs
 from pren.methods.storage import read_facts
-from pren.problem import candidates_of
+from pren.problem import UNKNOWN, candidates_of
 from pren.report.evidence import Evidence, describe_apart, evidence
 from pren.report.scatter import Map, make_map
 from pren.runs.folder import PREDICTIONS, RunFolder
@@ -22,16 +22,15 @@ from pren.runs.reopening import Outcome
 from pren.runs.suggest import suggest_places
 from pren.runs.summary import run_summary
 from pren.runs.tables import read_predictions
-from pren.scoring import top_classes
 from pren.trust import STRANGE, Forecast
-from pren.trust.confidence import Reading, threshold
+from pren.trust.confidence import threshold
 
 SAFE = 0.95  # which share of labels is right that are called safe to use
 DOUBTFUL = 0.5  # a label is doubtful below
 TO_LABEL = 12  # how many photographs are suggested
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # there may be millions
 class ReportedImage:
     """An image of the pool.
 
@@ -198,25 +197,22 @@ def _predicted(folder: RunFolder) -> list[ReportedImage]:
 def _labelled(outcome: Outcome) -> list[ReportedImage]:
     problem, answers, labels = outcome.problem, outcome.answers, outcome.labels
     names = problem.classes.names
-    best, _ = top_classes(outcome.scores, problem.classes, candidates_of(problem.setting), 2)
     given = set(problem.decided()[0].tolist())
     truths = [-1] * len(labels.classes) if answers is None else answers.labels.tolist()
     files = None if answers is None else answers.names
-    leads = Reading.of(outcome.scores, problem.classes, problem.candidates()).lead.tolist()
     images = []
-    for place, (row, sure, familiar) in enumerate(
-        zip(labels.classes.tolist(), labels.confidence.tolist(), labels.familiarity.tolist(), strict=True)
+    for place, (row, _, sure, familiar, other, lead) in enumerate(
+        zip(*(part.tolist() for part in labels), strict=True)
     ):
-        others = [names[other] for other in best[place].tolist() if other != row]
         images.append(
             ReportedImage(
                 place=place,
                 name=str(place) if files is None else files[place],
                 label=names[row],
-                runner_up=others[0] if others else "",
+                runner_up="" if other == UNKNOWN else names[other],
                 confidence=None if math.isnan(sure) else sure,
                 familiarity=None if math.isnan(familiar) else familiar,
-                lead=leads[place],
+                lead=lead,
                 truth="" if truths[place] < 0 else names[truths[place]],
                 given=place in given,
             )

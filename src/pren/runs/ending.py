@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
 from pren.runs.tables import PredictedImage
 from pren.trust import STRANGE
 
-LEVELS = {"sure": 0.95, "likely": 0.5}  # confidence of a label; what is less is doubtful
+LEVELS = {"sure": 0.95, "likely": 0.5}  # the least confidence of a label; what is less is doubtful
+DOUBTFUL = "doubtful"
 
 MANY = 3  # times the usual number of images is suspicious
 FEW_NAMES = 5
 MOST_COUNTS = 30
 
 
-def label_facts(images: list[PredictedImage], groups: list[list[str]]) -> dict[str, Any]:
+def label_facts(images: Iterable[PredictedImage], groups: list[list[str]]) -> dict[str, Any]:
     """What is to be said about labels; JSON-ready.
 
     Args:
@@ -24,20 +26,33 @@ def label_facts(images: list[PredictedImage], groups: list[list[str]]) -> dict[s
         groups: The classes that an image can be taken for: the unseen ones, and in GZSL the seen ones. How many images
             are usual differs between them.
     """
-    read = [image for image in images if not image.error]
-    labelled = [image for image in read if image.label]
-    counts = Counter(image.label for image in labelled)
+    counts: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    strange: list[tuple[float, str]] = []
+    for image in images:
+        found["images"] += 1
+        if image.error:
+            found["unreadable"] += 1
+            continue
+        if image.label:
+            counts[image.label] += 1
+            found[_level(image.confidence)] += 1
+        else:
+            found["unlabelled"] += 1
+        if image.familiarity is not None and image.familiarity < STRANGE:
+            strange.append((image.familiarity, image.name))
     candidates = [name for group in groups for name in group]
-    strange = [image for image in read if image.familiarity is not None and image.familiarity < STRANGE]
+    levels = {level: found[level] for level in (*LEVELS, DOUBTFUL)}
+    strange.sort(key=lambda one: one[0])
     return {
-        "images": len(images),
-        "unreadable": len(images) - len(read),
-        "unlabelled": len(read) - len(labelled),
+        "images": found["images"],
+        "unreadable": found["unreadable"],
+        "unlabelled": found["unlabelled"],
         "per_class": {name: counts[name] for name in sorted(candidates, key=lambda name: (-counts[name], name))},
         "empty": [name for name in candidates if not counts[name]],
         "crowded": [name for group in groups for name in _crowded(group, counts)],
-        "confidence": _levels(labelled),
-        "strange": [image.name for image in sorted(strange, key=lambda image: image.familiarity or 0.0)],
+        "confidence": levels if any(levels.values()) else None,
+        "strange": [name for _, name in strange],
     }
 
 
@@ -47,14 +62,11 @@ def _crowded(group: list[str], counts: Counter[str]) -> list[str]:
     return [name for name in group if counts[name] > MANY * max(usual, 1)]
 
 
-def _levels(labelled: list[PredictedImage]) -> dict[str, int] | None:
-    """How many labels are how sure; None where nobody knows."""
-    known = [image.confidence for image in labelled if image.confidence is not None]
-    if not known:
-        return None
-    sure = sum(confidence >= LEVELS["sure"] for confidence in known)
-    likely = sum(confidence >= LEVELS["likely"] for confidence in known) - sure
-    return {"sure": sure, "likely": likely, "doubtful": len(known) - sure - likely}
+def _level(confidence: float | None) -> str:
+    """How sure a label is."""
+    if confidence is None:
+        return "unknown"
+    return next((level for level, least in LEVELS.items() if confidence >= least), DOUBTFUL)
 
 
 def in_lines(facts: dict[str, Any], every_class: bool) -> list[str]:

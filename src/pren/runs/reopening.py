@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -9,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pren.errors import PrenError
-from pren.evaluation import evaluate, reliability
+from pren.evaluation import Marks, evaluate_marks, reliability
+from pren.inputs import Inputs
 from pren.methods.base import Method
 from pren.problem import Answers, Problem
 from pren.runs.config import RunConfig
@@ -28,22 +30,29 @@ class Outcome:
         problem: What it was fitted on.
         answers: Kept apart; None where nobody knows any.
         trust: How far labels can be trusted; None if nobody knows.
-        scores: (N_pool, L) in the order of the problem's classes.
         labels: Of the whole pool, however sure.
+        marks: Of the whole pool, what figures are read off where answers are known.
     """
 
     method: Method
     problem: Problem
     answers: Answers | None
     trust: Trust | None
-    scores: NDArray[np.float64]
     labels: Labels
+    marks: Marks
 
     @classmethod
     def of(cls, method: Method, problem: Problem, answers: Answers | None, trust: Trust | None) -> Outcome:
         """Let a method label the pool."""
-        scores = pool_scores(method, problem)
-        return cls(method, problem, answers, trust, scores, label_pool(scores, problem, trust))
+        score, marks = scorer(method, problem), []
+
+        def watched(inputs: Inputs) -> NDArray[np.float64]:
+            scores = score(inputs)
+            marks.append(Marks.of(scores, problem.classes, problem.setting))
+            return scores
+
+        labels = label_pool(watched, problem, trust)
+        return cls(method, problem, answers, trust, labels, Marks.joined(marks))
 
     def figures(self) -> dict[str, Any] | None:
         """How good the labels are, and whether their confidence is; JSON-ready, None where there are no answers."""
@@ -52,7 +61,7 @@ class Outcome:
         known, labels = self.answers.known, self.labels
         believed = reliability(labels.confidence[known], (labels.classes == self.answers.labels)[known])
         return {
-            **evaluate(self.scores, self.answers, self.problem.classes, self.problem.setting).to_dict(),
+            **evaluate_marks(self.marks, self.answers, self.problem.classes, self.problem.setting).to_dict(),
             "reliability": None if believed is None else believed.model_dump(mode="json"),
         }
 
@@ -112,12 +121,13 @@ def any_known(answers: Answers | None) -> TypeGuard[Answers]:
     return answers is not None and bool(answers.known.any())
 
 
-def pool_scores(method: Method, problem: Problem) -> NDArray[np.float64]:
-    """(N_pool, L) with the columns in the order of the problem's classes, which may have changed places since."""
+def scorer(method: Method, problem: Problem) -> Callable[[Inputs], NDArray[np.float64]]:
+    """Scores (n, L) with the columns in the order of the problem's classes, which may have changed places since."""
     place = {name: column for column, name in enumerate(method.classes_.names)}
     if place.keys() != set(problem.classes.names):
         raise PrenError("The model knows other classes than the data has: it is the model of another run.")
-    return method.scores(problem.pool)[:, [place[name] for name in problem.classes.names]]
+    columns = [place[name] for name in problem.classes.names]
+    return lambda inputs: method.scores(inputs)[:, columns]
 
 
 def check_hashes(folder: RunFolder, recorded: RunConfig, hashes: dict[str, str]) -> None:

@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from pren.data.folder_labels import LABELS, read_given
 from pren.errors import PrenError
-from pren.problem import candidates_of
+from pren.problem import UNKNOWN
 from pren.runs.folder import RunFolder
 from pren.runs.reopening import Outcome, open_run
-from pren.scoring import top_classes
 from pren.trust import STRANGE, suggest
-from pren.trust.confidence import Reading
 
 
 class Suggestion(NamedTuple):
@@ -75,12 +73,13 @@ def suggest_for_run(
     problem, answers = outcome.problem, outcome.answers
     names, files = problem.classes.names, None if answers is None else answers.names
     chosen = suggest_places(outcome, outcome.method.embed(problem.pool), count)
-    best, _ = top_classes(outcome.scores[chosen], problem.classes, candidates_of(problem.setting), 2)
     images = []
-    for place, sure, rows in zip(chosen.tolist(), outcome.labels.confidence[chosen].tolist(), best, strict=True):
-        label, runner_up, *_ = [*(names[row] for row in rows), ""]
+    for place, (row, _, sure, _, other, _) in zip(
+        chosen.tolist(), zip(*(part[chosen].tolist() for part in outcome.labels), strict=True), strict=True
+    ):
         image = str(place) if files is None else files[place]
-        images.append(Suggestion(image, label, runner_up, None if math.isnan(sure) else sure))
+        runner_up = "" if other == UNKNOWN else names[other]
+        images.append(Suggestion(image, names[row], runner_up, None if math.isnan(sure) else sure))
     own = problem.source.get("name") == "folder"
     return Suggestions(images, Path(data or folder.config().data) / LABELS if own else None)
 
@@ -88,12 +87,10 @@ def suggest_for_run(
 def suggest_places(outcome: Outcome, features: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     """The same as places in the pool, from its features (N_pool, d) as the method sees them."""
     problem, labels = outcome.problem, outcome.labels
-    lead = Reading.of(outcome.scores, problem.classes, problem.candidates()).lead
     given = problem.decided()[0]
     # Nobody can name the class of what looks like none of them.
-    asked = np.union1d(given, np.flatnonzero(~(labels.familiarity < STRANGE)))
-    doubt, known = _doubt(lead[asked], labels.confidence[asked]), np.searchsorted(asked, given)
-    return asked[suggest(features[asked], doubt, count, known)]
+    asked = np.flatnonzero(~(labels.familiarity < STRANGE))
+    return suggest(features, _doubt(labels.lead, labels.confidence), count, given, asked)
 
 
 def _doubt(lead: NDArray[np.float64], confidence: NDArray[np.float64]) -> NDArray[np.float64]:

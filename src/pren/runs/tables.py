@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,38 +54,44 @@ class ImageTables:
             labels: Of the pool.
             classes: The names of all classes.
         """
-        known = [
-            ("" if row == UNKNOWN else classes[row], score, share(confidence), share(familiarity))
-            for row, score, confidence, familiarity in zip(*(part.tolist() for part in labels), strict=True)
-        ]
+
+        def cells(place: int) -> tuple[Any, ...]:
+            row, score = labels.classes[place], float(labels.scores[place])
+            name = "" if row == UNKNOWN else classes[row]
+            return name, score, share(labels.confidence[place]), share(labels.familiarity[place])
+
         if self.names is None:
-            write_csv(path, ("image", *COLUMNS), ((place, *cells) for place, cells in enumerate(known)))
+            write_csv(path, ("image", *COLUMNS), ((place, *cells(place)) for place in range(len(labels.classes))))
             return
-        rows: list[tuple[Any, ...]] = [(name, *cells, "") for name, cells in zip(self.names, known, strict=True)]
-        rows += [(name, *[""] * len(COLUMNS), reason) for name, reason in self.unreadable.items()]
-        write_csv(path, ("file", *COLUMNS, "error"), sorted(rows))
+        nothing = [""] * len(COLUMNS)
+        files = sorted([*zip(self.names, range(len(labels.classes)), strict=True), *((n, -1) for n in self.unreadable)])
+        write_csv(
+            path,
+            ("file", *COLUMNS, "error"),
+            (
+                (name, *nothing, self.unreadable[name]) if place < 0 else (name, *cells(place), "")
+                for name, place in files
+            ),
+        )
 
 
 def share(value: float) -> float | str:
     """A share as tables have it: four digits, nothing where it is not known."""
-    return "" if math.isnan(value) else round(value, 4)
+    return "" if math.isnan(value) else round(float(value), 4)
 
 
-def read_predictions(path: Path) -> list[PredictedImage]:
-    """Read what `write_predictions` wrote."""
+def read_predictions(path: Path) -> Iterator[PredictedImage]:
+    """Read what `write_predictions` wrote, row by row: there may be millions."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file, strict=True))
-        return [
-            PredictedImage(
-                from_cell(row.get("file") or row["image"]),
-                from_cell(row["class"]),
-                _number(row["confidence"]),
-                _number(row["familiarity"]),
-                from_cell(row.get("error") or ""),
-            )
-            for row in rows
-        ]
+            for row in csv.DictReader(file, strict=True):
+                yield PredictedImage(
+                    from_cell(row.get("file") or row["image"]),
+                    from_cell(row["class"]),
+                    _number(row["confidence"]),
+                    _number(row["familiarity"]),
+                    from_cell(row.get("error") or ""),
+                )
     except (OSError, ValueError, LookupError, TypeError, csv.Error) as error:
         raise PrenError(f"{path} cannot be read as what pren wrote: {reason(error)}") from error
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from pren.errors import PrenError, reason
-from pren.inputs import Inputs
+from pren.inputs import Inputs, pieces
 from pren.methods.base import Method
 from pren.methods.storage import FORMAT, read_facts, read_verified, write_model
 from pren.problem import ClassTable, Problem, Setting, candidates_of
@@ -71,7 +71,10 @@ class Trust:
             setting: That of the method.
             familiarity: (N,) as `familiar` tells: what looks like none of the classes has no right label.
         """
-        reading = Reading.of(scores, classes, classes.among(candidates_of(setting)))
+        return self.sure_of(Reading.of(scores, classes, classes.among(candidates_of(setting))), familiarity)
+
+    def sure_of(self, reading: Reading, familiarity: Vector) -> Vector:
+        """The same from what was read off the scores."""
         return np.where(familiarity < STRANGE, 0.0, self.confidence.of(reading))
 
     def familiar(self, inputs: Inputs) -> Vector:
@@ -155,8 +158,8 @@ def assess(
         done = [part.with_gamma(method.chosen_gamma_) for part in done]
     known = [Known(part.reading(), part.right()) for part in done]
     asked = problem.pool.select(problem.undecided())  # what a person has labelled needs no forecast
-    scores, table = method.scores(asked), problem.classes
-    reading = Reading.of(scores, table, problem.candidates())
+    parts = [Reading.of(method.scores(piece), problem.classes, problem.candidates()) for piece in pieces(asked)]
+    reading = Reading.joined(parts)
     confidence = Confidence.learn([part.reading for part in known], [part.right for part in known])
     familiarity = Familiarity.learn(problem)
     familiar = np.full(len(asked), np.nan) if familiarity is None else familiarity.of(asked)
@@ -173,6 +176,6 @@ def assess(
         sample_shape=asked.sample_shape,
         familiarity=familiarity,
     )
-    of_pool = trust.sure(scores, table, problem.setting, familiar)
+    of_pool = trust.sure_of(reading, familiar)
     of_pool = of_pool[np.isfinite(of_pool)]
     return replace(trust, levels=np.quantile(of_pool, np.linspace(0, 1, LEVELS)) if len(of_pool) else of_pool)

@@ -41,6 +41,11 @@ class Reading(NamedTuple):
                 lead = np.nan_to_num(first - second, nan=0.0, posinf=HUGE)
         return cls(labels, lead, classes.seen[labels])
 
+    @classmethod
+    def joined(cls, parts: Sequence[Reading]) -> Reading:
+        """Several as one."""
+        return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
     def group(self, name: str) -> NDArray[np.bool_]:
         """(n,) which labels are of a group."""
         return self.seen if name == "seen" else ~self.seen

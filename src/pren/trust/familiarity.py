@@ -69,7 +69,8 @@ class Familiarity:
         folds = held_out_classes(problem, FOLDS) if problem.train.learned else class_folds(problem)
         usual = [distances(places_of(fold), fold.pool) for fold, _ in folds]
         kind, place = (np.concatenate(part) for part in zip(*usual, strict=True))
-        of_pool = kind_distances(class_directions(problem), problem.pool)
+        classes = class_directions(problem)
+        of_pool = np.concatenate([kind_distances(classes, flat(chunk)) for chunk in chunks(problem.pool)])
         kind = moved(kind, of_pool)
         kept = np.flatnonzero(share_beyond(np.sort(kind), of_pool) > STRANGE)
         given = None if problem.given is None else problem.given[kept]
@@ -136,18 +137,20 @@ def class_directions(problem: Problem) -> Matrix:
 def distances(places: Mapping[str, Matrix], inputs: Inputs) -> tuple[Matrix, Matrix]:
     """How far (N,) images are from the labelled kind, and (N,) from the nearest candidate."""
     whitened = Whitened(centre=places["centre"], map=places["map"])
-    near = []
+    kind, near = [], []
     for chunk in chunks(inputs):
-        z = whitened.transform(flat(chunk))
+        x = flat(chunk)
+        kind.append(kind_distances(places["classes"], x))
+        z = whitened.transform(x)
         near.append(squared_distances(z, places["candidates"]).min(axis=1))
         if len(places["rivals"]):
             near[-1] -= RIVALRY * squared_distances(z, places["rivals"]).min(axis=1)
-    return kind_distances(places["classes"], inputs), np.concatenate(near)
+    return np.concatenate(kind), np.concatenate(near)
 
 
-def kind_distances(classes: Matrix, inputs: Inputs) -> Matrix:
-    """(N,) 1 less the cosine with the nearest of the seen classes (S, d)."""
-    return np.concatenate([1 - (unit(flat(chunk)) @ classes.T).max(axis=1) for chunk in chunks(inputs)])
+def kind_distances(classes: Matrix, x: Matrix) -> Matrix:
+    """(n,) 1 less the cosine of images (n, d) with the nearest of the seen classes (S, d)."""
+    return 1 - (unit(x) @ classes.T).max(axis=1)
 
 
 def moved(usual: Matrix, found: Matrix) -> Matrix:

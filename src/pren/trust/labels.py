@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.problem import UNKNOWN, Problem
-from pren.scoring import best_candidate
+from pren.inputs import Inputs, pieces
+from pren.problem import UNKNOWN, Problem, candidates_of
+from pren.scoring import top_classes
 from pren.trust.assessment import Trust
+from pren.trust.confidence import Reading
 
 Vector = NDArray[np.float64]
 
@@ -22,31 +25,55 @@ class Labels(NamedTuple):
         scores: (N,) of the best candidate.
         confidence: (N,) from 0 to 1; NaN if nobody knows.
         familiarity: (N,) from 0 to 1: near 0 an image looks like none of the classes; NaN if nobody knows.
+        runners_up: (N,) the best candidate but for the label; `UNKNOWN` if there is no other.
+        lead: (N,) the score of the best candidate minus that of the second.
     """
 
     classes: NDArray[np.int64]
     scores: Vector
     confidence: Vector
     familiarity: Vector
+    runners_up: NDArray[np.int64]
+    lead: Vector
 
 
-def label_pool(scores: Vector, problem: Problem, trust: Trust | None) -> Labels:
-    """Label the pool of a problem.
+def label_pool(score: Callable[[Inputs], Vector], problem: Problem, trust: Trust | None) -> Labels:
+    """Label the pool of a problem, a piece at a time: of a large one there are never all scores.
 
     Args:
-        scores: (N_pool, L) of the fitted method.
+        score: Scores (n, L) of n inputs, by the fitted method.
         problem: A label that a person has given stands as it is, and is sure.
         trust: How far its labels can be trusted; None if nobody knows.
     """
-    classes = best_candidate(scores, problem.candidates())
-    confidence, familiarity = np.full((2, len(classes)), np.nan)
+    given = np.full(len(problem.pool), UNKNOWN) if problem.given is None else problem.given
+    parts, start = [], 0
+    for piece in pieces(problem.pool):
+        parts.append(_labelled(score(piece), piece, given[start : start + len(piece)], problem, trust))
+        start += len(piece)
+    return Labels(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def _labelled(
+    scores: Vector, inputs: Inputs, given: NDArray[np.int64], problem: Problem, trust: Trust | None
+) -> Labels:
+    """Label n inputs by their scores (n, L), some of which a person may have given a class (n,)."""
+    best, _ = top_classes(scores, problem.classes, candidates_of(problem.setting), 2)
+    reading = Reading.of(scores, problem.classes, problem.candidates())
+    confidence, familiarity = np.full((2, len(scores)), np.nan)
     if trust is not None:
-        familiarity = trust.familiar(problem.pool)
-        confidence = trust.sure(scores, problem.classes, problem.setting, familiarity)
-    places, given = problem.decided()
-    classes[places], confidence[places] = given, 1.0
-    best = np.take_along_axis(scores, classes[:, None], axis=1)[:, 0]
-    return Labels(classes, best, confidence, familiarity)
+        familiarity = trust.familiar(inputs)
+        confidence = trust.sure_of(reading, familiarity)
+    decided = given != UNKNOWN
+    classes = np.where(decided, given, best[:, 0])
+    others = best[:, 1] if best.shape[1] > 1 else np.full(len(scores), UNKNOWN)
+    return Labels(
+        classes=classes,
+        scores=np.take_along_axis(scores, classes[:, None], axis=1)[:, 0],
+        confidence=np.where(decided, 1.0, confidence),
+        familiarity=familiarity,
+        runners_up=np.where(classes == best[:, 0], others, best[:, 0]),
+        lead=reading.lead,
+    )
 
 
 def only_sure(labels: Labels, problem: Problem, trust: Trust, precision: float) -> Labels:

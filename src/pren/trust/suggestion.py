@@ -16,7 +16,9 @@ NEAR = 0.5  # of that squared distance: where an image stands for another by 1/e
 Places = NDArray[np.int64]
 
 
-def suggest(features: Matrix, doubt: Matrix, count: int, given: Places | None = None) -> Places:
+def suggest(
+    features: Matrix, doubt: Matrix, count: int, given: Places | None = None, among: Places | None = None
+) -> Places:
     """Choose images whose labels help most: doubtful ones that stand for other doubtful ones around them.
 
     Greedy facility location: max Σ_i w_i max_s k(x_i, x_s) over the chosen images s. w is the rank of an image's doubt,
@@ -28,18 +30,20 @@ def suggest(features: Matrix, doubt: Matrix, count: int, given: Places | None = 
         doubt: (N,) larger is less sure.
         count: How many to choose; fewer if there are fewer.
         given: (n,) places of images that have a label already: they stand for those around them, too.
+        among: (m,) places of images to choose from, rising; all if None.
 
     Returns:
         (count,) places, best first.
     """
     given = np.empty(0, dtype=np.int64) if given is None else given
-    left = np.setdiff1d(np.arange(len(features)), given)
+    left = np.setdiff1d(np.arange(len(features)) if among is None else among, given)
     left = left[:: -(-len(left) // MOST_COMPARED) or 1]
     if not len(left):
         return left
-    # By a power of two, which rounds nothing: squares of large features are beyond float32.
-    features = np.ldexp(features, -np.frexp(np.abs(features).max(initial=0.0))[1])
     X, labelled = features[left], features[given]
+    # By a power of two, which rounds nothing: squares of large features are beyond float32.
+    size = -np.frexp(max(np.abs(X).max(initial=0.0), np.abs(labelled).max(initial=0.0)))[1]
+    X, labelled = np.ldexp(X, size), np.ldexp(labelled, size)
     distances = euclidean_distances(X, squared=True).astype(np.float32)
     h = _near(distances)
     covered = np.zeros(len(left))

@@ -20,13 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from pren.errors import PrenError
 from pren.files import check_file, write_json
-from pren.inputs import Inputs
+from pren.inputs import Inputs, single
 
 log = logging.getLogger(__name__)
 
@@ -182,7 +181,7 @@ class CachedFeatures(Inputs):
         return len(self._rows)
 
     def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
-        return torch.from_numpy(self._records["features"][self._rows[indices]].astype(np.float32))
+        return single(self._records["features"][self._rows[indices]])
 
     def select(self, places: NDArray[np.int64]) -> CachedFeatures:
         """Some of the rows."""
