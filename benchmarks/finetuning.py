@@ -1,7 +1,7 @@
 """What it is worth to train the last stage: ``python -m benchmarks.finetuning [CELL ...] [--stored] [--cache DIR]``.
 
-A CELL is WAY:DATA:SEED. WAY is `frozen`, `first` (the last stage learns the seen classes first, as far as held-out
-classes say), `first=STRENGTH`, or `jointly` (PrEN trains it in its rounds). DATA are `PS`, `SS`, `PS-gzsl`, the
+A CELL is WAY:DATA:SEED. WAY is `frozen`, `first` (the last stage learns the seen classes first, if that helps
+held-out ones), `first=STRENGTH`, or `jointly` (PrEN trains it in its rounds). DATA are `PS`, `SS`, `PS-gzsl`, the
 validation classes `fold1` to `fold3`, or `species1` to `species3`: folders of 40 species with ten photographs each.
 Each cell is kept under docs/results/finetuning, and never computed twice. PREN_DATA says where CUB's photographs are.
 """

@@ -51,13 +51,13 @@ Finetune = Annotated[
     bool,
     typer.Option(
         "--finetune",
-        help="Let the backbone's last stage (or all from --train-from on) learn the seen classes first, as long as "
-        "that helps held-out ones; any method gets the features then.",
+        help="Let the backbone's last stage (or all from --train-from on) learn the seen classes first, if that "
+        "helps held-out ones; any method gets the features then.",
     ),
 ]
 Strength = Annotated[
     float | None,
-    typer.Option(min=0, max=1, help="With --finetune: how far to go, from 0 to 1; by default held-out classes say."),
+    typer.Option(min=0, max=1, help="With --finetune: how far to go, from 0 to 1; by default 0.25, if it helps."),
 ]
 Epochs = Annotated[int | None, typer.Option(min=1, help="With --finetune: passes over the labelled images.")]
 TargetsName = Annotated[

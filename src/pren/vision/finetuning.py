@@ -3,7 +3,7 @@
 A linear classifier on top of the tail is trained with it and then thrown away: what stays is a tail whose features tell
 classes of this kind apart. Trained through, it knows the seen classes better than is good for others. Part of the way,
 on the line from the weights that it came with to those that it has learned, serves both (Wortsman et al., Robust
-fine-tuning of zero-shot models, 2022); how far is for held-out classes to say (see `pren.vision.finetuned`).
+fine-tuning of zero-shot models, 2022). Whether it does is for held-out classes to say (see `pren.vision.finetuned`).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Finetuning(BaseModel):
     Attributes:
         targets: What it learns to tell: the classes, their signatures (an image's class is the one whose signature it
             describes best), or both.
-        strength: How far to go from the weights that a tail comes with (0) to those that it learns (1); None for as far
-            as helps held-out seen classes.
+        strength: How far to go from the weights that a tail comes with (0) to those that it learns (1); None for a
+            quarter of the way, if that helps held-out seen classes, and no step otherwise.
         epochs: The passes over the labelled images.
         lr: AdamW's largest learning rate: it rises for a third of the time, and falls to nothing.
         batch_size: Images in a batch.
