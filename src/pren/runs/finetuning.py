@@ -32,8 +32,8 @@ from pren.vision.photographs import ExtractorRecord
 log = logging.getLogger(__name__)
 
 DRAWS = FOLDS  # of held-out classes; rehearsals and familiarity have the same ones, and find their tails
-# Or not at all. Chosen on CUB's validation folds (docs/results/finetuning.md); which of several is best differs from draw
-# to draw by more than draws can tell.
+# Or not at all. A quarter was chosen on CUB's validation folds (docs/results/finetuning.md); the best of several would
+# differ from draw to draw by more than draws can tell.
 STRENGTHS = (0.0, 0.25)
 
 
