@@ -113,11 +113,12 @@ def _decoded(large: list[bytes], wanted: Preprocessing) -> list[Levels]:
     return [decode(content, Path("large.jpg"), wanted) for content in large]
 
 
-def _unpacked(content: bytes, side: int) -> None:
+def _unpacked(content: bytes, side: int) -> Image.Image:
     """Decode at the smallest size that JPEG has, and no more: all bits have to be read for that."""
-    with Image.open(io.BytesIO(content)) as image:
-        image.draft(image.mode, (side, side))
-        image.load()
+    image = Image.open(io.BytesIO(content))
+    image.draft(image.mode, (side, side))
+    image.load()
+    return image
 
 
 def _cosines(frozen: FrozenBackbone, first: list[Levels], second: list[Levels]) -> NDArray[np.float64]:
