@@ -54,9 +54,7 @@ def run(settings: Settings) -> list[Table]:
     with tempfile.TemporaryDirectory() as name:
         folder = photographs(Path(name), max(numbers.values()))
         for what, count in numbers.items():
-            seconds = _times(
-                _contents(folder, what, size, count), turns, Extractor(backbone=backbone, weights="random")
-            )
+            seconds = _times(_contents(folder, what, size, count), turns, extractor)
             bare, own, decoding = (1e3 * part / count for part in seconds)
             pixels = "" if what == "as they are" else f", {size[0]} x {size[1]}"
             ratios = (f"{bare / max(own, decoding):.2f}", f"{bare / (own + decoding):.2f}")
