@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
-from benchmarks.extraction import photographs
+from benchmarks.extraction import MB, photographs
 from benchmarks.tables import Table
 from benchmarks.timing import Settings, interleave
 from pren.vision.decoding import decode
@@ -44,6 +44,7 @@ def run(settings: Settings) -> list[Table]:
         [
             "pictures",
             "pixels",
+            "MB",
             "ms",
             "of it unpacking",
             "ms in full",
@@ -65,7 +66,8 @@ def run(settings: Settings) -> list[Table]:
         ]
     for what, pixels, large in kinds:
         cells = _compared(frozen, large, settings, rounds)
-        table.rows.append((what, f"{pixels[0]} x {pixels[1]}", *cells))
+        size_of_files = sum(map(len, large)) / len(large) / MB
+        table.rows.append((what, f"{pixels[0]} x {pixels[1]}", f"{size_of_files:.2f}", *cells))
     return [table]
 
 
@@ -113,11 +115,12 @@ def _decoded(large: list[bytes], wanted: Preprocessing) -> list[Levels]:
     return [decode(content, Path("large.jpg"), wanted) for content in large]
 
 
-def _unpacked(content: bytes, side: int) -> None:
+def _unpacked(content: bytes, side: int) -> Image.Image:
     """Decode at the smallest size that JPEG has, and no more: all bits have to be read for that."""
-    with Image.open(io.BytesIO(content)) as image:
-        image.draft(image.mode, (side, side))
-        image.load()
+    image = Image.open(io.BytesIO(content))
+    image.draft(image.mode, (side, side))
+    image.load()
+    return image
 
 
 def _cosines(frozen: FrozenBackbone, first: list[Levels], second: list[Levels]) -> NDArray[np.float64]:

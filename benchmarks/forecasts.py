@@ -49,7 +49,7 @@ def outcome(method: str, problem: Problem, truth: NDArray[np.int64]) -> Outcome:
     name, *settings = method.split(":")
     fitted = create(name, **parse_assignments(settings)).fit(problem)
     trust = assess(fitted, problem, gamma=True)
-    labels = label_pool(fitted.scores(problem.pool), problem, trust)
+    labels = label_pool(fitted.scores, problem, trust)
     right, kept = labels.classes == truth, only_sure(labels, problem, trust, PRECISION).classes >= 0
     believed = reliability(labels.confidence, right)
     assert believed is not None

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -49,11 +50,12 @@ def run(settings: Settings) -> list[Table]:
         f"Labels of photographs with {backbone} and ESZSL, {WORKERS} process(es) decoding: ms of processor time each",
         ["photographs", "bare", "labels", "decoding", "bare / slower", "bare / sum"],
     )
+    extractor = Extractor(backbone=backbone, weights="random")
     with tempfile.TemporaryDirectory() as name:
         folder = photographs(Path(name), max(numbers.values()))
         for what, count in numbers.items():
-            taken = _times(_contents(folder, what, size, count), turns, Extractor(backbone=backbone, weights="random"))
-            bare, own, decoding = (1e3 * part / count for part in taken)
+            seconds = _times(_contents(folder, what, size, count), turns, extractor)
+            bare, own, decoding = (1e3 * part / count for part in seconds)
             pixels = "" if what == "as they are" else f", {size[0]} x {size[1]}"
             ratios = (f"{bare / max(own, decoding):.2f}", f"{bare / (own + decoding):.2f}")
             rate.rows.append((f"{what}{pixels}", f"{bare:.1f}", f"{own:.1f}", f"{decoding:.1f}", *ratios))
@@ -106,8 +108,8 @@ def _times(contents: Iterator[bytes], turns: int, extractor: Extractor) -> tuple
             between = os.times()
             for _ in range(passes := max(1, len(names) // len(batch))):
                 frozen(batch, device)
-            bare = sum(os.times()[:2]) - sum(between[:2])
-            own, decoding = (sum(between[part]) - sum(before[part]) for part in (slice(2), slice(2, 4)))
+            own, bare = (b.user + b.system - a.user - a.system for a, b in pairwise((before, between, os.times())))
+            decoding = sum(between[2:4]) - sum(before[2:4])
             taken.append((bare * len(names) / (passes * len(batch)), own, decoding))
     bare, own, decoding = (statistics.median(part) for part in zip(*taken, strict=True))
     return bare, own, decoding

@@ -66,8 +66,7 @@ class Sides(NamedTuple):
     def of(cls, scores: Vector, classes: ClassTable) -> Sides:
         """Read scores (n, L) of L classes."""
         as_seen, as_unseen = best_candidate(scores, classes.seen), best_candidate(scores, classes.unseen)
-        rows = np.arange(len(scores))
-        finite: NDArray[np.bool_] = np.isfinite(scores).all(axis=1)
+        rows, finite = np.arange(len(scores)), np.asarray(np.isfinite(scores).all(axis=1))
         with np.errstate(invalid="ignore"):  # of scores that are not finite
             return cls(as_seen, as_unseen, scores[rows, as_seen] - scores[rows, as_unseen], finite)
 

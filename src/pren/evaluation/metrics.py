@@ -111,8 +111,7 @@ class Marks(NamedTuple):
     def of(cls, scores: NDArray[np.float64], classes: ClassTable, setting: Setting) -> Marks:
         """Read scores (n, L); see `evaluate`."""
         predicted = best_candidate(scores, classes.among(candidates_of(setting)))
-        undefined: NDArray[np.bool_] = np.isnan(scores).any(axis=1)
-        return cls(predicted, undefined, Sides.of(scores, classes))
+        return cls(predicted, np.asarray(np.isnan(scores).any(axis=1)), Sides.of(scores, classes))
 
     @classmethod
     def joined(cls, parts: Sequence[Marks]) -> Marks:

@@ -150,7 +150,8 @@ def distances(places: Mapping[str, Matrix], inputs: Inputs) -> tuple[Matrix, Mat
 
 def kind_distances(classes: Matrix, x: Matrix) -> Matrix:
     """(n,) 1 less the cosine of images (n, d) with the nearest of the seen classes (S, d)."""
-    return 1 - (unit(x) @ classes.T).max(axis=1)
+    nearest: Matrix = (unit(x) @ classes.T).max(axis=1)
+    return 1 - nearest
 
 
 def moved(usual: Matrix, found: Matrix) -> Matrix:
