@@ -278,7 +278,7 @@ def table(data: Sequence[str], names: Sequence[str], heads: int, seeds: int) -> 
         file = _file(name, place, heads, seed)
         if file.exists():
             known.setdefault(name, {})[place, seed] = 100 * json.loads(file.read_text())
-    for name, found in known.items():
+    for name, found in ((name, found) for name, found in known.items() if name in names):
         against = known.get(VARIANTS[name].against, {}) if name != "pren" else {}
         added = [found[run] - against[run] for run in found if run in against]
         spread = f"{np.std(added, ddof=1):.1f}" if len(added) > 1 else "–"
@@ -288,17 +288,15 @@ def table(data: Sequence[str], names: Sequence[str], heads: int, seeds: int) -> 
     return made
 
 
+def stored(arguments: Sequence[str]) -> Table:
+    """The table that a command shows of what has been computed."""
+    options = _parser().parse_args(arguments)
+    return table(options.data, options.variants.split(","), options.heads, options.seeds)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Compute and show."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ablations")
-    parser.add_argument("data", nargs="*", default=["numbers"])
-    parser.add_argument("--variants", default=",".join(VARIANTS), help="comma-separated")
-    parser.add_argument("--heads", type=int, default=20)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--stored", action="store_true", help="compute nothing")
-    parser.add_argument("--one", metavar="VARIANT", help=argparse.SUPPRESS)  # a run; its seed is --seeds
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
     if options.one:
         cell = (options.one, options.data[0], options.heads, options.seeds)
         _file(*cell).parent.mkdir(parents=True, exist_ok=True)
@@ -308,6 +306,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.stored:
         compute(options.data, names, options.heads, options.seeds, options.jobs)
     print(table(options.data, names, options.heads, options.seeds).markdown())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ablations")
+    parser.add_argument("data", nargs="*", default=["numbers"])
+    parser.add_argument("--variants", default=",".join(VARIANTS), help="comma-separated")
+    parser.add_argument("--heads", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--stored", action="store_true", help="compute nothing")
+    parser.add_argument("--one", metavar="VARIANT", help=argparse.SUPPRESS)  # a run; its seed is --seeds
+    return parser
 
 
 if __name__ == "__main__":
