@@ -20,7 +20,7 @@ def run(settings: Settings) -> list[Table]:
         f"Gradient of the weights, K={heads}, batch {BATCH}, {HIDDEN} units",
         ["way", "1280 inputs: ms", "share of peak", "512 inputs: ms", "share of peak ", "same bits"],
     )
-    peak = yardsticks()
+    peak = yardsticks(side=256 if settings.quick else 2048, numbers=1)
     columns = []
     for inputs in (1280, HIDDEN):
         ways, same = _ways(heads, inputs)
