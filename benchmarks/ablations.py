@@ -192,7 +192,7 @@ VARIANTS: dict[str, Variant] = {
     "complement": Variant("completion: complement", {"completion": "complement"}),
     "none": Variant("completion: none", {"completion": "none"}),
     "lapack": Variant("completion: as LAPACK leaves it", {"completion": "lapack"}),
-    "absolute": Variant("largest |λ| instead of largest λ", method=LargestAbsolute),
+    "absolute": Variant("largest absolute λ instead of largest λ", method=LargestAbsolute),
     "centred": Variant("centred signatures", change=_centred),
     "centred-no-projection": Variant(
         "centred signatures: without projections", NO_PROJECTION, change=_centred, against="centred"
@@ -229,6 +229,11 @@ def opened(data: str) -> tuple[Problem, Answers]:
     return problem, answers
 
 
+def advice(data: str) -> dict[str, Any]:
+    """Parameters that the data recommend: `numbers` has h = 10, as many as a Z_k has classes, and smaller layers."""
+    return dict(find_dataset("numbers-features").params) if data.startswith("numbers") else {}
+
+
 def figure(name: str, data: str, heads: int, seed: int) -> float:
     """The main figure of one run: Top-1, or H in GZSL."""
     variant = VARIANTS[name]
@@ -236,8 +241,7 @@ def figure(name: str, data: str, heads: int, seed: int) -> float:
         SELECTIONS.register("accumulated")(accumulated)
     problem, answers = opened(data)
     problem = variant.change(problem)
-    advice = find_dataset("numbers-features").params if data.startswith("numbers") else {}
-    method = variant.method(**{**advice, **variant.params, "heads": heads, "seed": seed}).fit(problem)
+    method = variant.method(**{**advice(data), **variant.params, "heads": heads, "seed": seed}).fit(problem)
     metrics = evaluate(method.scores(problem.pool), answers, problem.classes, problem.setting)
     return float(getattr(metrics, MAIN_FIGURE[problem.setting]))
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from benchmarks.ablations import opened
+from benchmarks.ablations import advice, opened
 from benchmarks.tables import Table
 from pren.core.projection import LabelEmbeddings, half_subsets, original, project, resolve_dim
 from pren.problem import ClassTable
@@ -57,9 +57,10 @@ def table(name: str, classes: ClassTable, heads: int) -> Table:
     order = np.argsort(classes.names)
     signatures, seen = classes.signatures[order], classes.seen[order]
     subsets = half_subsets(seen, heads, seed=0)
+    h = resolve_dim(advice(name).get("dim"), signatures.shape[1])
     embeddings = {
         "original signatures": original(signatures, subsets),
-        "projected": project(signatures, seen, subsets, resolve_dim(None, signatures.shape[1]), "null", seed=0),
+        "projected": project(signatures, seen, subsets, h, "null", seed=0),
     }
     columns = [
         "",
