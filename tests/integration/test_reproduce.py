@@ -8,6 +8,7 @@ import pytest
 
 from pren.experiments import computing
 from pren.experiments.cells import Result
+from pren.experiments.reproduction.sheets import read_sheets
 
 TOP1 = {"pren": 0.66, "pren-no-projection": 0.61, "progressive": 0.50, "qfsl": 0.72}  # the others: 0.55
 MORE: dict[int, float] = {}  # for PrEN with so many heads on CUB
@@ -171,6 +172,21 @@ def test_variants_are_compared_over_the_seeds_that_all_have(good, invented, root
     figures = {says: row["figures, here"] for says, row in rows("claims").items()}
     assert "CUB PS: 66.0 / 61.0 / 50.0 (1 seed)" in of(figures, "PrEN is above PrEN w/o Proj")
     assert "CUB PS: 67.0 against" in of(figures, "PrEN is above the five")
+
+
+def test_points_of_a_curve_are_over_the_seeds_that_all_have(good, invented, root):
+    """Three seeds at K = 50, as other tables have them, would put that point a percent above the others."""
+    good("reproduce", "zsl", *CUB, "--seeds", "3")
+    good("reproduce", "sensitivity", *CUB, "--seeds", "1")
+    good("reproduce", "claims", *CUB, "--seeds", "3", "--stored")
+    figures = {says: row["figures, here"] for says, row in rows("claims").items()}
+    assert "40: 66.0, 50: 66.0, 60: 66.0; 1 seed)" in of(figures, "K is safe")
+    good("reproduce", "sensitivity", *CUB, "--seeds", "3", "--stored")
+    assert "| CUB PS | 50 | 67.0 ± 1.0 |" in Path("reproduction/sensitivity-heads.md").read_text()
+    sheets = {sheet.name: sheet for sheet in read_sheets(Path("reproduction"))}
+    curve = sheets["sensitivity-heads"].curves[0]
+    assert curve.title == "CUB PS (1 seed)"
+    assert dict(curve.points)[50] == pytest.approx(0.66)
 
 
 def test_curves(good, invented, root):

@@ -10,9 +10,9 @@ from typing import Literal
 from pren.experiments.reproduction.complexity import share_of_more_heads
 from pren.experiments.reproduction.paper import COLUMNS, TOP1, Column
 from pren.experiments.reproduction.plan import EMBEDDED, Plan, Results, Wishes, title_of
-from pren.experiments.reproduction.sensitivity import BENCHMARK, curve, value
+from pren.experiments.reproduction.sensitivity import BENCHMARK, shared_points
 from pren.experiments.reproduction.sheets import HERE, Sheet
-from pren.experiments.reproduction.tables import QUICK_NOTE
+from pren.experiments.reproduction.tables import QUICK_NOTE, counted
 from pren.methods.registry import METHODS
 
 Verdict = Literal["holds", "holds in part", "does not hold here", "cannot be tested here"]
@@ -89,11 +89,11 @@ def claims(plan: Plan, evidence: Evidence) -> Sheet:
     notes = [QUICK_NOTE] if plan.quick else []
     notes += [
         f"{title_of(EMBEDDED)} is not in the paper: it shows what anybody can rerun. Means over seeds, the last round; "
-        "PrEN and its variants over the seeds that all of them have.",
+        "PrEN and its variants, and the points of a curve, over the seeds that all of them have.",
         "Last column: the part of 'pren reproduce' that computes it.",
     ]
     header = ["the paper says", "verdict", f"figures{HERE}", "part"]
-    return Sheet(name="claims", title="The paper's claims", header=header, rows=rows, notes=notes)
+    return Sheet(name="claims", title="The paper's claims", header=header, rows=rows, notes=notes, texts=len(header))
 
 
 def _verdict(findings: list[Finding]) -> Verdict:
@@ -112,7 +112,7 @@ def _order(name: str) -> Look:
             if known is not None:
                 figures, seeds = known
                 holds = figures == sorted(figures, reverse=True)
-                yield holds, f"{title_of(column)}: {_shown(figures, ' / ')} ({_seeds(seeds)})"
+                yield holds, f"{title_of(column)}: {_shown(figures, ' / ')} ({counted(seeds)})"
 
     return look
 
@@ -141,7 +141,7 @@ def _above_inductive(setting: str, name: str, above: bool = True) -> Look:
             if ours is not None and known:
                 best = max(known, key=known.__getitem__)
                 figures = f"{_shown([ours])} against {_shown([known[best]])} ({METHODS[best].title})"
-                seeds = _seeds(evidence.runs(setting, "pren", column))
+                seeds = counted(evidence.runs(setting, "pren", column))
                 yield (ours > known[best]) == above, f"{title_of(column)}: {figures}, {seeds} of PrEN"
 
     return look
@@ -202,12 +202,13 @@ def _flat(axis: str, smallest: int, safe: int) -> Look:
     """A curve that rises from its smallest value to a safe one, and is flat from there."""
 
     def look(evidence: Evidence) -> Iterator[Finding]:
-        points = _points(evidence, axis)
+        points, seeds = shared_points(evidence.sensitivity, evidence.results, BENCHMARK, axis)
         later = [figure for at, figure in points.items() if at >= safe]
         if smallest in points and len(later) > 1:
             figures = ", ".join(f"{at}: {_shown([figure])}" for at, figure in sorted(points.items()))
             rises = points[smallest] < min(later)
-            yield rises, f"from {smallest} to {safe} it {'rises' if rises else 'does not rise'} ({figures})"
+            said = f"from {smallest} to {safe} it {'rises' if rises else 'does not rise'}"
+            yield rises, f"{said} ({figures}; {counted(seeds)})"
             width = max(later) - min(later)
             yield width <= FLAT, f"from {safe} on it stays within {_shown([width])} points"
 
@@ -218,21 +219,13 @@ def _best_point(axis: str, at: int) -> Look:
     """The curve is highest at one value."""
 
     def look(evidence: Evidence) -> Iterator[Finding]:
-        points = _points(evidence, axis)
+        points, seeds = shared_points(evidence.sensitivity, evidence.results, BENCHMARK, axis)
         if at in points and len(points) > 1:
             best = max(points, key=points.__getitem__)
-            yield (
-                points[at] == points[best],
-                f"at {at}: {_shown([points[at]])}; the best is {_shown([points[best]])} at {best}",
-            )
+            figures = f"at {at}: {_shown([points[at]])}; the best is {_shown([points[best]])} at {best}"
+            yield points[at] == points[best], f"{figures} ({counted(seeds)})"
 
     return look
-
-
-def _points(evidence: Evidence, axis: str) -> dict[int, float]:
-    """The means of a curve."""
-    found = {value(w, axis): w.figure(evidence.results, "top1") for w in curve(evidence.sensitivity, BENCHMARK, axis)}
-    return {at: spread.mean for at, spread in found.items() if spread is not None}
 
 
 def _cost(evidence: Evidence) -> Iterator[Finding]:
@@ -242,10 +235,6 @@ def _cost(evidence: Evidence) -> Iterator[Finding]:
 
 def _shown(figures: list[float], between: str = ", ") -> str:
     return between.join(f"{100 * figure:.1f}" for figure in figures)
-
-
-def _seeds(count: int) -> str:
-    return "1 seed" if count == 1 else f"{count} seeds"
 
 
 CUB_SS, CUB_PS, AWA2_SS, AWA2_PS, SUN_SS, SUN_PS, SUN10 = COLUMNS
