@@ -158,6 +158,15 @@ def test_claims_that_do_not_hold(good, invented, root, monkeypatch):
     assert "from 30 on it stays within 5.0 points" in figures
 
 
+def test_second_is_above_all_others(good, invented, root, monkeypatch):
+    monkeypatch.setitem(TOP1, "revise", 0.7)
+    good("reproduce", "claims", *CUB, "--seeds", "1")
+    row = of(rows("claims"), "On CUB, and on PS")
+    assert row["verdict"] == "holds in part"
+    assert "CUB PS: 66.0 against 72.0 (QFSL †)" in row["figures, here"]
+    assert "CUB PS: the best of the others is 70.0 (ReViSE †)" in row["figures, here"]
+
+
 def test_variants_are_compared_over_the_seeds_that_all_have(good, invented, root, monkeypatch):
     """Later seeds of a single variant would move its mean alone."""
     good("reproduce", "zsl", *CUB, "--seeds", "1")

@@ -140,22 +140,38 @@ def _above_inductive(setting: str, name: str, above: bool = True) -> Look:
             known = {rival: figure for rival, figure in rivals.items() if figure is not None}
             if ours is not None and known:
                 best = max(known, key=known.__getitem__)
-                figures = f"{_shown([ours])} against {_shown([known[best]])} ({METHODS[best].title})"
+                figures = f"{_shown([ours])} against {_named(best, known[best])}"
                 seeds = counted(evidence.runs(setting, "pren", column))
                 yield (ours > known[best]) == above, f"{title_of(column)}: {figures}, {seeds} of PrEN"
 
     return look
 
 
-def _against(rival: str, columns: tuple[Column, ...], name: str = "top1", above: bool = False) -> Look:
-    """PrEN is second to a rival, or above it."""
+def _second(rival: str, columns: tuple[Column, ...]) -> Look:
+    """PrEN is below one rival, and above all others of the table."""
 
     def look(evidence: Evidence) -> Iterator[Finding]:
         for column in columns:
-            ours, theirs = (evidence.figure("zsl", who, column, name) for who in ("pren", rival))
+            figures = {who: evidence.figure("zsl", who, column, "top1") for who in TOP1}
+            known = {who: figure for who, figure in figures.items() if figure is not None}
+            ours, first = known.pop("pren", None), known.pop(rival, None)
+            if ours is not None and first is not None:
+                yield ours < first, f"{title_of(column)}: {_shown([ours])} against {_named(rival, first)}"
+            if ours is not None and known:
+                best = max(known, key=known.__getitem__)
+                yield ours > known[best], f"{title_of(column)}: the best of the others is {_named(best, known[best])}"
+
+    return look
+
+
+def _above(rival: str, columns: tuple[Column, ...]) -> Look:
+    """PrEN's mAcc is above a rival's."""
+
+    def look(evidence: Evidence) -> Iterator[Finding]:
+        for column in columns:
+            ours, theirs = (evidence.figure("zsl", who, column, "macc") for who in ("pren", rival))
             if ours is not None and theirs is not None:
-                figures = f"{_shown([ours])} against {_shown([theirs])} ({METHODS[rival].title})"
-                yield (ours > theirs) == above, f"{title_of(column)}: {figures}"
+                yield ours > theirs, f"{title_of(column)}: {_shown([ours])} against {_named(rival, theirs)}"
 
     return look
 
@@ -233,6 +249,10 @@ def _cost(evidence: Evidence) -> Iterator[Finding]:
     yield share <= 0.012, f"{100 * share:.2f} % (multiply-adds of the real modules)"
 
 
+def _named(method: str, figure: float) -> str:
+    return f"{_shown([figure])} ({METHODS[method].title})"
+
+
 def _shown(figures: list[float], between: str = ", ") -> str:
     return between.join(f"{100 * figure:.1f}" for figure in figures)
 
@@ -244,11 +264,11 @@ CLAIMS = (
     Claim("PrEN gains 16.9 on Progressive Training in the mean (its own table: 15.2)", "zsl", _gain("top1", 0.152)),
     Claim("By mAcc it gains 17.9 (its own table: 16.5)", "zsl", _gain("macc", 0.165)),
     Claim("PrEN is above the five inductive rivals (Top-1)", "zsl", _above_inductive("zsl", "top1")),
-    Claim("On CUB, and on PS of AWA2, PrEN is second to QFSL", "zsl", _against("qfsl", (CUB_SS, CUB_PS, AWA2_PS))),
-    Claim("On SUN10 PrEN is second to GFZSL", "zsl", _against("gfzsl", (SUN10,))),
+    Claim("On CUB, and on PS of AWA2, PrEN is second to QFSL", "zsl", _second("qfsl", (CUB_SS, CUB_PS, AWA2_PS))),
+    Claim("On SUN10 PrEN is second to GFZSL", "zsl", _second("gfzsl", (SUN10,))),
     Claim("PrEN is the best of all on SS of AWA2 and on both splits of SUN", "zsl", _best((AWA2_SS, SUN_SS, SUN_PS))),
-    Claim("By mAcc PrEN is far above UDA", "zsl", _against("uda", (CUB_SS, CUB_PS), "macc", above=True)),
-    Claim("By mAcc PrEN is above DCL", "zsl", _against("dcl", (CUB_SS, CUB_PS, SUN10), "macc", above=True)),
+    Claim("By mAcc PrEN is far above UDA", "zsl", _above("uda", (CUB_SS, CUB_PS))),
+    Claim("By mAcc PrEN is above DCL", "zsl", _above("dcl", (CUB_SS, CUB_PS, SUN10))),
     Claim("PrEN and most others are lower on the proposed split than on the standard one", "zsl", _harder_split),
     Claim("The fall from SS to PS is largest on AWA2", "zsl", _largest_fall),
     Claim("GZSL: PrEN's u is above the five rivals'", "gzsl", _above_inductive("gzsl", "u")),
