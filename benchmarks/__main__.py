@@ -14,6 +14,7 @@ from benchmarks import (
     decoding,
     exported,
     extraction,
+    gradients,
     labelling,
     machine,
     memory,
@@ -30,6 +31,7 @@ from benchmarks.timing import CLOCKS, OtherLoad, Settings
 
 BENCHMARKS = {
     "training_step": training_step.run,
+    "gradients": gradients.run,
     "prediction": prediction.run,
     "scaling": scaling.run,
     "memory": memory.run,

@@ -192,7 +192,7 @@ VARIANTS: dict[str, Variant] = {
     "complement": Variant("completion: complement", {"completion": "complement"}),
     "none": Variant("completion: none", {"completion": "none"}),
     "lapack": Variant("completion: as LAPACK leaves it", {"completion": "lapack"}),
-    "absolute": Variant("largest |λ| instead of largest λ", method=LargestAbsolute),
+    "absolute": Variant("largest absolute λ instead of largest λ", method=LargestAbsolute),
     "centred": Variant("centred signatures", change=_centred),
     "centred-no-projection": Variant(
         "centred signatures: without projections", NO_PROJECTION, change=_centred, against="centred"
@@ -229,6 +229,11 @@ def opened(data: str) -> tuple[Problem, Answers]:
     return problem, answers
 
 
+def advice(data: str) -> dict[str, Any]:
+    """Parameters that the data recommend: `numbers` has h = 10, as many as a Z_k has classes, and smaller layers."""
+    return dict(find_dataset("numbers-features").params) if data.startswith("numbers") else {}
+
+
 def figure(name: str, data: str, heads: int, seed: int) -> float:
     """The main figure of one run: Top-1, or H in GZSL."""
     variant = VARIANTS[name]
@@ -236,8 +241,7 @@ def figure(name: str, data: str, heads: int, seed: int) -> float:
         SELECTIONS.register("accumulated")(accumulated)
     problem, answers = opened(data)
     problem = variant.change(problem)
-    advice = find_dataset("numbers-features").params if data.startswith("numbers") else {}
-    method = variant.method(**{**advice, **variant.params, "heads": heads, "seed": seed}).fit(problem)
+    method = variant.method(**{**advice(data), **variant.params, "heads": heads, "seed": seed}).fit(problem)
     metrics = evaluate(method.scores(problem.pool), answers, problem.classes, problem.setting)
     return float(getattr(metrics, MAIN_FIGURE[problem.setting]))
 
@@ -278,7 +282,7 @@ def table(data: Sequence[str], names: Sequence[str], heads: int, seeds: int) -> 
         file = _file(name, place, heads, seed)
         if file.exists():
             known.setdefault(name, {})[place, seed] = 100 * json.loads(file.read_text())
-    for name, found in known.items():
+    for name, found in ((name, found) for name, found in known.items() if name in names):
         against = known.get(VARIANTS[name].against, {}) if name != "pren" else {}
         added = [found[run] - against[run] for run in found if run in against]
         spread = f"{np.std(added, ddof=1):.1f}" if len(added) > 1 else "–"
@@ -288,17 +292,15 @@ def table(data: Sequence[str], names: Sequence[str], heads: int, seeds: int) -> 
     return made
 
 
+def stored(arguments: Sequence[str]) -> Table:
+    """The table that a command shows of what has been computed."""
+    options = _parser().parse_args(arguments)
+    return table(options.data, options.variants.split(","), options.heads, options.seeds)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Compute and show."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ablations")
-    parser.add_argument("data", nargs="*", default=["numbers"])
-    parser.add_argument("--variants", default=",".join(VARIANTS), help="comma-separated")
-    parser.add_argument("--heads", type=int, default=20)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--stored", action="store_true", help="compute nothing")
-    parser.add_argument("--one", metavar="VARIANT", help=argparse.SUPPRESS)  # a run; its seed is --seeds
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
     if options.one:
         cell = (options.one, options.data[0], options.heads, options.seeds)
         _file(*cell).parent.mkdir(parents=True, exist_ok=True)
@@ -308,6 +310,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.stored:
         compute(options.data, names, options.heads, options.seeds, options.jobs)
     print(table(options.data, names, options.heads, options.seeds).markdown())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ablations")
+    parser.add_argument("data", nargs="*", default=["numbers"])
+    parser.add_argument("--variants", default=",".join(VARIANTS), help="comma-separated")
+    parser.add_argument("--heads", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--stored", action="store_true", help="compute nothing")
+    parser.add_argument("--one", metavar="VARIANT", help=argparse.SUPPRESS)  # a run; its seed is --seeds
+    return parser
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import pages
 from pren.experiments.cells import Cell, Result
 from pren.experiments.summary import summarise
 from pren.experiments.tables import csv_table, percent_spread
@@ -86,3 +87,26 @@ def test_the_page_says_what_the_tables_say(store):
         assert row["runs"] == str(again.runs)
         for title in titles.keys() & set(header):
             assert row[title] == percent_spread(again.figures[titles[title]])
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda path: path.stem)
+def test_pages_show_the_tables_that_are_stored(page):
+    """If not: python -m benchmarks.pages."""
+    text = page.read_text(encoding="utf-8")
+    assert len(pages.BLOCK.findall(text)) > 1
+    assert pages.filled(text) == text
+
+
+def test_a_table_is_put_between_its_marks():
+    marked = "before\n<!-- begin: reproduction/datasets.md -->\nold\n<!-- end -->\nafter\n"
+    text = pages.filled(marked)
+    assert text.startswith("before\n<!-- begin: reproduction/datasets.md -->\n\n| data |")
+    assert text.endswith("|\n\n<!-- end -->\nafter\n")
+    assert "| CUB | 11788 | 11788 |" in text
+    assert "old" not in text
+
+
+def test_cells_of_the_reproduction_are_as_they_were_computed():
+    for path in sorted((RESULTS / "reproduction" / "cells").glob("*.json")):
+        cell = Cell.model_validate(json.loads(path.read_text())["cell"])
+        assert path.stem == f"{cell.method}-{cell.key()}"

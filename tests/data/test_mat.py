@@ -1,5 +1,6 @@
 """MATLAB files: what is in them comes out, and what ends the process that reads them does not end ours."""
 
+import json
 import os
 import signal
 import struct
@@ -8,6 +9,7 @@ import sys
 import threading
 import time
 import zlib
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -161,11 +163,47 @@ def test_the_child_ends_when_it_takes_too_long_or_has_nothing_to_do(tmp_path):
     os.kill(child.pid, signal.SIGALRM)  # as its own alarm does
     child.wait()
     assert read_mat(tmp_path / "x.mat", ["x"])["x"] == 1
-    os.kill(mat._READER._child.pid, signal.SIGSTOP)
-    threading.Timer(0.2, os.kill, (mat._READER._child.pid, signal.SIGALRM)).start()
-    threading.Timer(0.3, os.kill, (mat._READER._child.pid, signal.SIGCONT)).start()
-    with pytest.raises(PrenError, match="it takes too long"):
+    with while_asked(signal.SIGPROF), pytest.raises(PrenError, match="it takes too long"):
         read_mat(tmp_path / "x.mat", ["x"])
+
+
+def test_a_child_that_ends_idle_before_the_question_comes_is_replaced(tmp_path):
+    """On a busy machine, between looking whether it is there and asking it."""
+    savemat(tmp_path / "x.mat", {"x": np.ones(1)})
+    read_mat(tmp_path / "x.mat", ["x"])
+    with while_asked(signal.SIGALRM):
+        assert read_mat(tmp_path / "x.mat", ["x"])["x"] == 1
+
+
+@contextmanager
+def while_asked(number):
+    """The child gets a question, and then a signal before it can answer."""
+    pid = mat._READER._child.pid
+    os.kill(pid, signal.SIGSTOP)
+    timers = [threading.Timer(at, os.kill, (pid, what)) for at, what in ((0.2, number), (0.3, signal.SIGCONT))]
+    for timer in timers:
+        timer.start()
+    yield
+    for timer in timers:
+        timer.join()
+
+
+@pytest.mark.parametrize(("meanwhile", "code"), [("time.sleep(1)", 0), ("while True: pass", -signal.SIGPROF)])
+def test_patience_is_counted_in_processor_time(tmp_path, meanwhile, code):
+    """Waiting for other processes is not the file's fault; a file that keeps the processor busy is."""
+    savemat(tmp_path / "x.mat", {"x": np.ones(1)})
+    program = f"""
+import time
+from pren.data import mat_child
+def read(path, names):
+    {meanwhile}
+    return {{}}, {{}}
+mat_child.PATIENCE, mat_child.read = 0.3, read
+mat_child.main()
+"""
+    request = json.dumps([str(tmp_path / "x.mat"), ["x"]]).encode()
+    ended = subprocess.run([sys.executable, "-c", program, json.dumps(sys.path)], input=request, capture_output=True)
+    assert ended.returncode == code
 
 
 def test_a_fork_has_a_child_of_its_own(tmp_path):

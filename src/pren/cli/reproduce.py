@@ -100,8 +100,7 @@ def _show(sheets: Sequence[Sheet]) -> None:
         shown = sheet.without(MISSING)
         say("")
         say(shown.title, style="bold")
-        texts = len(shown.header) if sheet.name == "claims" else 1
-        stdout().print(table(shown.header, shown.rows, numbers_from=texts))
+        stdout().print(table(shown.header, shown.rows, numbers_from=shown.texts))
         for note in shown.notes:
             if note not in said:
                 say(f"- {note}")

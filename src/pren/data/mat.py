@@ -47,6 +47,10 @@ def read_mat(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
     return arrays
 
 
+class _WasIdleError(Exception):
+    """The child had ended by itself."""
+
+
 class _Reader:
     """The child: started when it is needed, again if it crashes, and gone when it has had nothing to do for a while.
 
@@ -64,19 +68,27 @@ class _Reader:
         if not path.is_file():  # a pipe would keep the reader waiting for ever
             raise PrenError(f"{path} is not an ordinary file." if path.exists() else f"There is no file {path}.")
         with self._lock:
-            child = self._running()
             try:
-                answer = _answer(child, [str(path.absolute()), names])
-                arrays = {name: _array(child, **facts) for name, facts in answer.get("arrays", {}).items()}
-            except BaseException as error:
-                self._stop()
-                if isinstance(error, (OSError, ValueError)):  # it has ended within an answer
-                    raise _unreadable(path, _cause(child.returncode)) from None
-                raise
+                answer, arrays = self._asked(path, names)
+            except _WasIdleError:  # on a machine so busy that it had ended before the question came
+                answer, arrays = self._asked(path, names)
             self._used = time.monotonic()
         if "error" in answer:
             raise _unreadable(path, answer["error"])
         return {name: tuple(shape) for name, shape in answer["shapes"].items()}, arrays
+
+    def _asked(self, path: Path, names: Sequence[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        child = self._running()
+        try:
+            answer = _answer(child, [str(path.absolute()), names])
+            return answer, {name: _array(child, **facts) for name, facts in answer.get("arrays", {}).items()}
+        except BaseException as error:
+            self._stop()
+            if isinstance(error, (OSError, ValueError)):  # it has ended within an answer
+                if child.returncode == -signal.SIGALRM:
+                    raise _WasIdleError from None
+                raise _unreadable(path, _cause(child.returncode)) from None
+            raise
 
     def _running(self) -> subprocess.Popen[bytes]:
         child = self._child
@@ -125,7 +137,7 @@ def _array(
 
 
 def _cause(code: int) -> str:
-    if code == -signal.SIGALRM:
+    if code == -signal.SIGPROF:
         return "it takes too long"
     how = f"crashed with {ended_by(code)}" if code < 0 else f"ended with code {code}"
     return f"it is damaged (the reader {how})"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 MEMORY = 8 << 30  # a variable of these files has at most 4 GB
-PATIENCE = 60  # seconds for a file, and one for each of its megabytes
+PATIENCE = 60  # seconds of a processor for a file, and one for each of its megabytes: a busy machine may take longer
 IDLE = 10  # seconds after which it ends by itself
 
 
@@ -31,7 +31,9 @@ def main() -> None:
         path, names = json.loads(line)
         arrays: dict[str, Any] = {}
         try:
-            signal.alarm(PATIENCE + (Path(path).stat().st_size >> 20))  # it ends the process even within scipy
+            signal.alarm(0)
+            patience = PATIENCE + (Path(path).stat().st_size >> 20)
+            signal.setitimer(signal.ITIMER_PROF, patience)  # it ends the process even within scipy
             shapes, arrays = read(path, names)
             answer: dict[str, Any] = {"shapes": shapes, "arrays": {n: describe(a) for n, a in arrays.items()}}
         except Exception as error:  # none that scipy promises
@@ -41,6 +43,7 @@ def main() -> None:
             if array.dtype.kind in "biuf":
                 sys.stdout.buffer.write(array.ravel("F").data)
         sys.stdout.buffer.flush()
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(IDLE)
 
 

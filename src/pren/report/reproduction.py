@@ -31,7 +31,7 @@ def verdicts(sheets: Sequence[Sheet]) -> list[Html]:
 
 
 def _section(sheet: Sheet) -> Section:
-    texts = set(range(len(sheet.header))) if sheet.name == "claims" else {0}
+    texts = set(range(sheet.texts))
     made = table(sheet.header, sheet.rows, id=f"{sheet.name}-table", caption=sheet.title, texts=texts)
     lines = [Series(curve.title, curve.points) for curve in sheet.curves]
     chart = line_chart(sheet.title, lines, x=sheet.axis, show_y=percent, whole=True) if lines else None

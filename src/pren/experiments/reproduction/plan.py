@@ -75,6 +75,12 @@ class Wanted:
         """A figure over the seeds that have been computed; None if there are none, or all have failed."""
         return Spread.of([result.figures.get(name) for result in self.done(results)])
 
+    def by_seed(self, results: Results, name: str) -> dict[int | None, float]:
+        """A figure of every seed that has been computed and has not failed; methods without randomness have None."""
+        known = {task.cell.seed: results.get(task.cell.key()) for task in self.tasks}
+        found = {seed: result.figures.get(name) for seed, result in known.items() if result is not None}
+        return {seed: figure for seed, figure in found.items() if figure is not None}
+
     def done(self, results: Results) -> list[Result]:
         """What has been computed."""
         return [results[task.cell.key()] for task in self.tasks if task.cell.key() in results]

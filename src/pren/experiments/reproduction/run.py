@@ -73,7 +73,8 @@ def reproduce(
         if part in ("complexity", "all"):
             sheets.append(complexity())
         if everything:
-            sheets.append(claims(plan, Evidence(**wanted, results=results)))
+            evidence = Evidence(**wanted, results=results, counts_images=plan.paper_protocol)
+            sheets.append(claims(plan, evidence))
         if plan.quick:
             sheets = [sheet.model_copy(update={"title": f"QUICK. {sheet.title}"}) for sheet in sheets]
         keep_sheets(folder, sheets)

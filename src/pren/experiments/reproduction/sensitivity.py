@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 
 from pren.core.projection import DEFAULT_DIM
 from pren.experiments.reproduction.paper import DIMENSIONS, HEADS, Column
 from pren.experiments.reproduction.plan import EMBEDDED, Plan, Results, Wanted, Wishes, title_of, wish
 from pren.experiments.reproduction.sheets import HERE, Curve, Sheet
-from pren.experiments.reproduction.tables import QUICK_NOTE, shown
+from pren.experiments.reproduction.tables import QUICK_NOTE, counted, shown
 from pren.extras import need
 from pren.files import write_bytes
 
@@ -20,6 +21,7 @@ PAPER_SAYS = {
     "dim": "The paper's curve (CUB PS, printed as a figure only): rises fast from 10 to 30, then flat to 70.",
     "heads": "The paper's curve (CUB PS, printed as a figure only): very poor at 10, rises to 30, then flat to 60.",
 }
+SHARED = "In brackets: how many seeds, if fewer. The figure shows means over the seeds that all points of a curve have."
 LINE = "#4a8ab8"
 QUICK_HEADS = 20
 EMBEDDED_DIMENSIONS = (5, 10, 15, 19)
@@ -57,6 +59,17 @@ def curve(wishes: Wishes, column: Column, axis: str) -> list[Wanted]:
     return [mine[at] for at in sorted(mine)]
 
 
+def shared_points(wishes: Wishes, results: Results, column: Column, axis: str) -> tuple[dict[int, float], int]:
+    """The means of a curve over the seeds that all points have for which there are any, and how many these are.
+
+    With all seeds of each point, those with more of them would stand apart by chance.
+    """
+    known = {value(wanted, axis): wanted.by_seed(results, "top1") for wanted in curve(wishes, column, axis)}
+    known = {at: figures for at, figures in known.items() if figures}
+    shared = set.intersection(*map(set, known.values())) if known else set()
+    return {at: fmean(figures[seed] for seed in shared) for at, figures in known.items() if shared}, len(shared)
+
+
 def sensitivity(plan: Plan, wishes: Wishes, results: Results) -> list[Sheet]:
     """A table for each panel."""
     sheets = []
@@ -65,10 +78,10 @@ def sensitivity(plan: Plan, wishes: Wishes, results: Results) -> list[Sheet]:
         for column in (BENCHMARK, EMBEDDED):
             points = curve(wishes, column, axis)
             rows += [[title_of(column), str(value(w, axis)), shown(w, results, "top1")] for w in points]
-            known = [(value(w, axis), spread.mean) for w in points if (spread := w.figure(results, "top1"))]
-            curves.append(Curve(title=title_of(column), points=known))
+            known, seeds = shared_points(wishes, results, column, axis)
+            curves.append(Curve(title=f"{title_of(column)} ({counted(seeds)})", points=list(known.items())))
         notes = [QUICK_NOTE.replace("10 heads", f"{QUICK_HEADS} heads")] if plan.quick else []
-        notes += [PAPER_SAYS[axis], *wishes.notes()]
+        notes += [PAPER_SAYS[axis], SHARED, *wishes.notes()]
         sheets.append(
             Sheet(
                 name=f"sensitivity-{axis}",

@@ -34,6 +34,7 @@ class Sheet(BaseModel):
         header: The columns; what the paper prints and what was measured never share one.
         rows: Cells as text.
         notes: Sentences.
+        texts: How many columns, from the first on, hold words and not figures.
         axis: What the curves go over.
         curves: What a figure shows.
     """
@@ -45,6 +46,7 @@ class Sheet(BaseModel):
     header: list[str]
     rows: list[list[str]]
     notes: list[str] = []
+    texts: int = 1
     axis: str = ""
     curves: list[Curve] = []
 
@@ -61,7 +63,7 @@ class Sheet(BaseModel):
     def markdown(self) -> str:
         """With its title as a heading."""
         header, *rows = [[escape_markdown(cell) for cell in row] for row in (self.header, *self.rows)]
-        rule = "|".join(["---", *["---:"] * (len(header) - 1)])
+        rule = "|".join(["---"] * self.texts + ["---:"] * (len(header) - self.texts))
         table = [f"| {' | '.join(row)} |" for row in (header, *rows)]
         notes = [f"- {escape_markdown(note)}" for note in self.notes]
         lines = [f"## {escape_markdown(self.title)}", "", table[0], f"|{rule}|", *table[1:], "", *notes]
@@ -71,7 +73,7 @@ class Sheet(BaseModel):
         """A table that needs no package."""
         header, *rows = [" & ".join(map(escape_latex, row)) + r" \\" for row in (self.header, *self.rows)]
         caption = " ".join(escape_latex(text) for text in (f"{self.title}.", *self.notes))
-        columns = "l" + "r" * (len(self.header) - 1)
+        columns = "l" * self.texts + "r" * (len(self.header) - self.texts)
         lines = ["% made by 'pren reproduce'", r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{{columns}}}"]
         lines += [r"\hline", header, r"\hline", *rows, r"\hline", r"\end{tabular}", rf"\caption{{{caption}}}"]
         return "\n".join([*lines, r"\end{table}", ""])

@@ -119,6 +119,11 @@ def shown(wanted: Wanted, results: Results, figure: str) -> str:
     return f"{percent_spread(spread)}{fewer}"
 
 
+def counted(seeds: int) -> str:
+    """How many seeds, in words."""
+    return "1 seed" if seeds == 1 else f"{seeds} seeds"
+
+
 def _gzsl_columns() -> Sequence[Column]:
     return [(name, "PS") for name in paper.GZSL_DATA]
 
@@ -126,6 +131,6 @@ def _gzsl_columns() -> Sequence[Column]:
 def _notes(plan: Plan, wishes: Wishes) -> list[str]:
     notes = [QUICK_NOTE] if plan.quick else []
     given = "parameters that were tuned or given" if plan.parameters else "default parameters"
-    seeds = "1 seed" if plan.seeds == 1 else f"{plan.seeds} seeds (in brackets: so many, if fewer)"
+    seeds = counted(plan.seeds) + (" (in brackets: so many, if fewer)" if plan.seeds > 1 else "")
     notes.append(f"Rivals with {given}. {seeds}; methods without randomness run once.")
     return [*notes, *wishes.notes()]
