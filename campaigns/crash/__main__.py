@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from campaigns.crash.campaign import Outcome, all_cases, campaign, crash_run, make_references, summary
+from campaigns.crash.jobs import JOBS
 from campaigns.crash.moments import draw_moments
 from campaigns.crash.strikes import Struck, strikes, strikes_summary
 from campaigns.journal import Journal
@@ -35,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--kills", type=int, help=f"how many processes to kill, however long ({SECONDS:.0f} s if left out)"
     )
     parser.add_argument("--only", choices=("strikes", "moments"), help="one of the two halves")
+    parser.add_argument(
+        "--verb", choices=sorted({job.command[0] for job in JOBS}), help="one verb of pren, with --only strikes"
+    )
     parser.add_argument("--seed", type=int, default=0, help="fixes settings and moments (0)")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time (2)")
     parser.add_argument(
@@ -46,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--run", type=int, metavar="N", help="only run number N of the campaign")
     options = parser.parse_args(arguments)
+    if options.verb is not None and options.only != "strikes":
+        parser.error("--verb is for --only strikes: random moments are those of fit")
 
     folder = Path(tempfile.mkdtemp(prefix="pren-crash-", dir=options.folder))
     print(f"Runs are in {folder}", flush=True)
@@ -66,8 +72,10 @@ def _strike(options: argparse.Namespace, folder: Path, kills: int, seconds: floa
     """Kill at moments of writing; returns whether anything was lost."""
     journal = Journal(options.journal)
     outcomes = [Struck(**entry) for entry in journal.read("strike")]
-    left, first = kills - sum(len(outcome.strikes) for outcome in outcomes), len(outcomes)
-    for outcome in strikes(folder, kills=left, seed=options.seed, seconds=seconds, keep=options.keep, first=first):
+    left = kills - sum(len(outcome.strikes) for outcome in outcomes)
+    first = 1 + max((outcome.number for outcome in outcomes), default=-1)
+    which = {"seed": options.seed, "keep": options.keep, "verb": options.verb}
+    for outcome in strikes(folder, kills=left, seconds=seconds, first=first, **which):
         outcomes.append(outcome)
         journal.add("strike", asdict(outcome))
         print(outcome.line(), flush=True)

@@ -146,7 +146,14 @@ def _uses(folder: Path) -> bool:
 
 
 def strikes(
-    folder: Path, *, kills: int, seed: int, seconds: float | None, keep: bool = False, first: int = 0
+    folder: Path,
+    *,
+    kills: int,
+    seed: int,
+    seconds: float | None,
+    keep: bool = False,
+    first: int = 0,
+    verb: str | None = None,
 ) -> Iterator[Struck]:
     """Strike until there were enough kills, or time is up.
 
@@ -157,12 +164,16 @@ def strikes(
         seconds: When to start no further run; None for never.
         keep: Whether to leave the folders of runs that are not lost.
         first: The number of the first run.
+        verb: Only runs of this verb of ``pren``; None for all.
 
     Yields:
         Every run when it is done.
     """
     yard, began, number = Yard(folder), time.monotonic(), first
     while kills > 0 and (seconds is None or time.monotonic() - began < seconds):
+        if verb not in (None, ORDER[number % len(ORDER)].command[0]):
+            number += 1
+            continue
         outcome = strike_run(yard, number, seed)
         kills -= len(outcome.strikes)
         if outcome.lost is None and not keep:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from hypothesis import strategies as st
@@ -19,8 +20,10 @@ from numpy.typing import NDArray
 from campaigns.fuzz.command import SUCCESS, changes, pren, snapshot
 from campaigns.fuzz.mutations import BYTE_EDITS, ByteEdit
 from campaigns.fuzz.templates import PARAMS, Workshop, problem
+from pren.data.arrays import IN_MEMORY
 
 Array = NDArray[Any]
+NOTHING = 128  # bytes of an array without a number in it
 SMALL = [part for key, value in PARAMS.items() for part in ("--set", f"{key}={value}")]
 
 
@@ -107,6 +110,7 @@ class ArrayFile:
         name: What it is called.
         edits: What is done to its bytes.
         header: What the header of the first array is replaced by, "" for nothing.
+        large: Whether its arrays count as large ones, which stay on disk.
     """
 
     use: str
@@ -115,6 +119,7 @@ class ArrayFile:
     name: str
     edits: tuple[ByteEdit, ...]
     header: str
+    large: bool
 
 
 KEYS = ("features", "labels", "signatures", "pool", "class_names", "answers")
@@ -160,6 +165,7 @@ def _cases(uses: list[str], keys: tuple[str, ...]) -> SearchStrategy[ArrayFile]:
         st.sampled_from(NAMES),
         st.just(()) | st.just(()) | st.lists(BYTE_EDITS, min_size=1, max_size=2).map(tuple),
         st.sampled_from(("",) * 12 + HEADERS),
+        st.booleans(),
     )
 
 
@@ -177,12 +183,13 @@ def check(workshop: Workshop, case: ArrayFile) -> str:
     inputs = [path for path in (place / case.name, workshop.data) if path.exists() or path.is_symlink()]
     inputs += [run] if verb == "predict" else []
     before = snapshot(*inputs)
-    if verb == "predict":
-        result = pren("predict", str(run), "--out", "out.csv", "--json", "--", case.name)
-    else:
-        method = ["--method", "eszsl"] if which == "eszsl" else ["--method", "pren", *SMALL]
-        setting = ["--setting", "gzsl" if which == "gzsl" else "zsl"]
-        result = pren("fit", *method, *setting, "--out", "run", "--", case.name)
+    with mock.patch("pren.data.arrays.IN_MEMORY", NOTHING if case.large else IN_MEMORY):
+        if verb == "predict":
+            result = pren("predict", str(run), "--out", "out.csv", "--json", "--", case.name)
+        else:
+            method = ["--method", "eszsl"] if which == "eszsl" else ["--method", "pren", *SMALL]
+            setting = ["--setting", "gzsl" if which == "gzsl" else "zsl"]
+            result = pren("fit", *method, *setting, "--out", "run", "--", case.name)
     changed = changes(before, snapshot(*inputs))
     assert not changed, f"input files have changed: {changed}"
     if verb == "fit" and result.outcome == SUCCESS:
