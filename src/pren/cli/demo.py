@@ -35,7 +35,7 @@ IMAGES = 20  # how many pool images are written out to try `pren predict` on
 
 def demo(
     out: Annotated[Path | None, typer.Option(help="Where to put the runs; runs/demo by default.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result, with as many threads.")] = 0,
     threads: Threads = None,
     no_report: NoReport = False,
     json: Json = False,

@@ -34,7 +34,9 @@ def tune(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A parameter that is fixed, not chosen; repeatable."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same parameters.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="The same seed gives the same parameters, with as many threads.")
+    ] = 0,
     start: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Try the parameters of this configuration first, not the defaults."),
