@@ -122,14 +122,24 @@ def table(data: str) -> Table:
     figure = "ausuc" if data.endswith("gzsl") else "top1"
     known: dict[str, dict[str, list[float]]] = {}
     for file in sorted(STORE.glob(f"*_{data}_*.json")):
-        way = file.name.split("_")[0]
-        for name, found in json.loads(file.read_text())["figures"].items():
+        content = json.loads(file.read_text())
+        way = _row(file.name.split("_")[0], content["note"])
+        for name, found in content["figures"].items():
             known.setdefault(way, {}).setdefault(name, []).append(100 * found[figure])
     names = list(dict.fromkeys(name for row in known.values() for name in row))
     made = Table(f"{data}: {'AUSUC' if figure == 'ausuc' else 'Top-1'} (per cent)", ["", *names])
-    for way, row in known.items():
+    for way, row in sorted(known.items()):
         made.rows.append((way, *(_shown(row.get(name, [])) for name in names)))
     return made
+
+
+def _row(way: str, note: dict[str, Any]) -> str:
+    """What was done: 'first' and 'first=0.25' are the same where held-out classes said so."""
+    if not way.startswith("first"):
+        return way
+    if way == "first" and note["strength"] == 0:
+        return "--finetune, switched off"
+    return f"strength {note['strength']:g}" if note["strength"] else "strength 0 (frozen)"
 
 
 def _shown(values: list[float]) -> str:
