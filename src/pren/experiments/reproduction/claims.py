@@ -142,7 +142,9 @@ def _above_inductive(setting: str, name: str, above: bool = True) -> Look:
                 best = max(known, key=known.__getitem__)
                 figures = f"{_shown([ours])} against {_named(best, known[best])}"
                 seeds = counted(evidence.runs(setting, "pren", column))
-                yield (ours > known[best]) == above, f"{title_of(column)}: {figures}, {seeds} of PrEN"
+                unknown = ", ".join(METHODS[rival].title for rival in INDUCTIVE if rival not in known)
+                without = f", {unknown} not computed" if unknown else ""
+                yield (ours > known[best]) == above, f"{title_of(column)}: {figures}, {seeds} of PrEN{without}"
 
     return look
 
