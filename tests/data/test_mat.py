@@ -235,3 +235,14 @@ def test_no_child_outlives_its_parent(tmp_path):
     while state.exists() and state.read_text().split(") ")[1][0] != "Z":
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_a_machine_that_is_too_busy_is_told(tmp_path, monkeypatch):
+    savemat(tmp_path / "a.mat", {"x": np.ones(3)})
+
+    def never(*_):
+        raise mat._WasIdleError
+
+    monkeypatch.setattr(mat._Reader, "_asked", never)
+    with pytest.raises(PrenError, match="too busy to read .*a.mat: try again"):
+        mat_shapes(tmp_path / "a.mat")

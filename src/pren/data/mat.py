@@ -27,6 +27,7 @@ from pren.data import mat_child
 from pren.errors import PrenError
 
 Shapes = dict[str, tuple[int, ...]]
+TRIES = 3  # of a question that the child may have ended before
 
 
 def mat_shapes(path: Path) -> Shapes:
@@ -68,10 +69,12 @@ class _Reader:
         if not path.is_file():  # a pipe would keep the reader waiting for ever
             raise PrenError(f"{path} is not an ordinary file." if path.exists() else f"There is no file {path}.")
         with self._lock:
-            try:
-                answer, arrays = self._asked(path, names)
-            except _WasIdleError:  # on a machine so busy that it had ended before the question came
-                answer, arrays = self._asked(path, names)
+            for _ in range(TRIES):
+                with suppress(_WasIdleError):  # on a machine so busy that it had ended before the question came
+                    answer, arrays = self._asked(path, names)
+                    break
+            else:
+                raise PrenError(f"The machine is too busy to read {path}: try again.")
             self._used = time.monotonic()
         if "error" in answer:
             raise _unreadable(path, answer["error"])
