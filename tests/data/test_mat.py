@@ -244,5 +244,5 @@ def test_a_machine_that_is_too_busy_is_told(tmp_path, monkeypatch):
         raise mat._WasIdleError
 
     monkeypatch.setattr(mat._Reader, "_asked", never)
-    with pytest.raises(PrenError, match="too busy to read .*a.mat: try again"):
+    with pytest.raises(PrenError, match=r"too busy to read .*a\.mat: try again"):
         mat_shapes(tmp_path / "a.mat")
