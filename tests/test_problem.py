@@ -256,7 +256,8 @@ def test_methods_share_their_preparation(monkeypatch):
 
 def test_a_problem_has_no_place_for_the_answers():
     fields = {field.name for field in dataclasses.fields(Problem)}
-    assert fields == set("train labels pool classes setting backbone extractor source given recipe _learned".split())
+    known = "train labels pool classes setting backbone extractor tail source given recipe _learned"
+    assert fields == set(known.split())
     assert problem()._learned == {}, "a shelf for what methods learn from the rest"
     assert problem().given is None, "what a person has given on purpose, and nothing else"
     parameters = set(inspect.signature(Problem.from_arrays).parameters)
@@ -270,7 +271,8 @@ def test_nothing_in_a_problem_but_the_pool_itself_has_one_entry_per_pool_image()
     assert [name for name in public(made) if one_per_pool_image(getattr(made, name))] == ["pool"]
     assert [name for name in public(made.classes) if one_per_pool_image(getattr(made.classes, name))] == []
     assert [name for name in public(made.pool) if one_per_pool_image(getattr(made.pool, name))] == []
-    assert public(made.pool) == ["digest", "photographs", "prepared", "sample_shape", "select"]
+    known = ["digest", "learned", "photographs", "prepared", "relearned", "sample_shape", "select"]
+    assert public(made.pool) == known
     assert not any(one_per_pool_image(value) for value in made.source.values())
 
 

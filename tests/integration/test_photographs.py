@@ -127,7 +127,8 @@ class TestFit:
         assert "backbone " not in shown
         assert "augmentation" not in shown
         summary = json.loads(good("show", "run", "--json").out)
-        assert summary["extractor"] == {"backbone": TINY, "weights": weights, "geometry": "whole", "until": None}
+        known = {"backbone": TINY, "weights": weights, "geometry": "whole", "until": None, "finetune": None}
+        assert summary["extractor"] == known
         assert not {"backbone", "weights", "augmentation"} & summary["params"].keys()
 
     def test_show_keeps_what_has_an_effect(self, good, mydata, backbone):
