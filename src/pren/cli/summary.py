@@ -49,7 +49,7 @@ def _way(summary: dict[str, Any]) -> str:
         return f"trained from stage {asked['until']} on"
     done = source.get("finetuning") if isinstance(source, dict) else None
     strength = done.get("strength") if isinstance(done, dict) else None
-    return "frozen, as fine-tuning does not help" if strength == 0 else f"fine-tuned (strength {strength})"
+    return "frozen, as fine-tuning does not help" if strength == 0 else f"fine-tuned with strength {strength}"
 
 
 def _show_labels(summary: dict[str, Any], every_class: bool) -> None:
