@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from benchmarks import (
+    allocation,
     decoding,
     exported,
     extraction,
@@ -37,6 +38,7 @@ BENCHMARKS = {
     "memory": memory.run,
     "pools": pools.run,
     "processes": processes.run,
+    "allocation": allocation.run,
     "decoding": decoding.run,
     "extraction": extraction.run,
     "labelling": labelling.run,

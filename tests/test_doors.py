@@ -43,6 +43,8 @@ ALLOWED["report"] = set(ALLOWED)
 ALLOWED["predictor"] = set(ALLOWED) - {"experiments", "report"}
 ALLOWED["export"] = set(ALLOWED) - {"experiments", "report"}
 ALLOWED["labelling"] = set(ALLOWED) - {"experiments", "report"}
+ALLOWED["allocation"] = set()  # of a whole process: for those who start one
+ALLOWED["experiments"].add("allocation")
 ALLOWED["cli"] = set(ALLOWED) | {ROOT}
 
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

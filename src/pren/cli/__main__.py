@@ -13,6 +13,7 @@ from typing import cast
 
 import typer
 
+from pren.allocation import keep_memory
 from pren.cli import (
     classes,
     compare,
@@ -78,6 +79,7 @@ app.add_typer(data.app)
 
 def main() -> None:
     """Run the command line."""
+    keep_memory()
     before, sys.unraisablehook = sys.unraisablehook, come_again
     try:
         leave(_exit_code())

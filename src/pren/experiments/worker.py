@@ -10,6 +10,7 @@ import sys
 import traceback
 from pathlib import Path
 
+from pren.allocation import keep_memory
 from pren.children import end_with_parent
 from pren.errors import PrenError
 from pren.experiments.cells import Result, Task, compute
@@ -21,6 +22,7 @@ from pren.files import write_json
 def main(folder: Path) -> None:
     """Read the task, and leave the result beside it."""
     end_with_parent(sys.stdin.fileno())
+    keep_memory()
     task = Task.model_validate_json((folder / TASK_FILE).read_bytes())
     try:
         result = compute(task)
