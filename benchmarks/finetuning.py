@@ -1,9 +1,9 @@
 """What it is worth to train the last stage: ``python -m benchmarks.finetuning [CELL ...] [--stored] [--cache DIR]``.
 
-A CELL is WAY:DATA:SEED. WAY is `frozen`, `first` (the last stage learns the seen classes first, if that helps
-held-out ones), `first=STRENGTH`, or `jointly` (PrEN trains it in its rounds). DATA are `PS`, `SS`, `PS-gzsl`, the
-validation classes `fold1` to `fold3`, or `species1` to `species3`: folders of 40 species with ten photographs each.
-Each cell is kept under docs/results/finetuning, and never computed twice. PREN_DATA says where CUB's photographs are.
+A CELL is WAY:DATA:SEED. WAY is one of `WAYS`; where a stage learns the seen classes first, that is if it helps
+held-out ones, or `=STRENGTH` stands behind it. DATA are `PS`, `SS`, `PS-gzsl`, the validation classes `fold1` to
+`fold3`, or `species1` to `species3`: folders of 40 species with ten photographs each. Each cell is kept under
+docs/results/finetuning, and never computed twice. PREN_DATA says where CUB's photographs are.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import torch
 from benchmarks.tables import Table
 from pren.data import load
 from pren.evaluation import evaluate
+from pren.experiments.memory import peak_memory
 from pren.methods.registry import create
 from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
@@ -41,6 +42,20 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "ESZSL": ("eszsl", {}),
 }
 EACH = 10  # photographs of a species
+LITE0, LITE1, LITE2 = (f"tf_efficientnet_lite{size}" for size in range(3))
+WAYS: dict[str, dict[str, Any]] = {  # what is asked of an extractor
+    "first": {"backbone": LITE0, "finetune": {}},  # the last stage learns the seen classes; with =0 it is frozen
+    "first-two": {"backbone": LITE0, "finetune": {}, "until": "2"},  # the last two stages
+    "whole": {"backbone": LITE0, "finetune": {"epochs": 1}, "until": "7"},  # all stages, once over the images
+    "jointly": {"backbone": LITE0, "until": "1"},  # PrEN trains the last stage in its rounds
+    "mirrored": {"backbone": LITE0, "mirrored": True},
+    "lite1": {"backbone": LITE1},
+    "lite1-first": {"backbone": LITE1, "finetune": {}},
+    "two": {"backbone": f"{LITE0}+{LITE1}"},
+    "two-mirrored": {"backbone": f"{LITE0}+{LITE1}", "mirrored": True},
+    "three": {"backbone": f"{LITE0}+{LITE1}+{LITE2}"},
+    "three-mirrored": {"backbone": f"{LITE0}+{LITE1}+{LITE2}", "mirrored": True},
+}
 
 
 @contextmanager
@@ -87,11 +102,10 @@ def _species(folder: Path, number: int) -> Path:
 def compute(way: str, data: str, seed: int, cache: str | None, methods: Sequence[str]) -> dict[str, Any]:
     """The figures of a cell, and what it took."""
     kind, _, strength = way.partition("=")
-    extractor: dict[str, Any] = {"backbone": "tf_efficientnet_lite0"}
-    if kind == "first":
-        extractor["finetune"] = {"seed": seed, **({"strength": float(strength)} if strength else {})}
-    if kind == "jointly":
-        extractor["until"] = "1"
+    extractor = dict(WAYS[kind])
+    if "finetune" in extractor:
+        how = {"strength": float(strength)} if strength else {}
+        extractor["finetune"] = {**extractor["finetune"], "seed": seed, **how}
     began = time.process_time()
     with opened(data) as config:
         asked = RunConfig.model_validate({**config.model_dump(), "extractor": extractor, "cache": cache})
@@ -110,7 +124,8 @@ def compute(way: str, data: str, seed: int, cache: str | None, methods: Sequence
             shown = {key: getattr(figures, key) for key in ("top1", "u", "s", "h", "ausuc")}
             found[name] = {"seconds": round(took), **shown}
     note = problem.source.get("finetuning", {})
-    return {"note": note, "seconds": round(prepared), "threads": torch.get_num_threads(), "figures": found}
+    cost = {"seconds": round(prepared), "threads": torch.get_num_threads(), "peak_bytes": peak_memory()}
+    return {"note": note, **cost, "figures": found}
 
 
 def _file(way: str, data: str, seed: int) -> Path:
@@ -165,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         wanted = [name for name in options.methods.split(",") if name not in known["figures"]]
         if wanted and not (way == "jointly" and known["figures"]):
             found = compute(way, data, int(seed), options.cache, wanted)
-            found["figures"] = known["figures"] | found["figures"]
+            found = found | known | {"figures": known["figures"] | found["figures"]}  # what it took the first time
             file.write_text(json.dumps(found, indent=1) + "\n")
             print(cell, json.dumps(found["figures"]), file=sys.stderr, flush=True)
     for data in dict.fromkeys(file.name.split("_")[1] for file in sorted(STORE.glob("*.json"))):

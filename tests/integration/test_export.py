@@ -57,8 +57,9 @@ def assert_the_example_agrees(photographs):
 
 
 class TestPhotographs:
-    def test_the_example_on_the_page_needs_no_pren(self, good, manydata, tiny_weights):
-        good("fit", manydata, "--backbone=test_resnet", f"--weights={tiny_weights}", "--out=run")
+    @pytest.mark.parametrize("more", [(), ("--mirrored",)])
+    def test_the_example_on_the_page_needs_no_pren(self, good, manydata, tiny_weights, more):
+        good("fit", manydata, "--backbone=test_resnet", f"--weights={tiny_weights}", *more, "--out=run")
         report = json.loads(good("export", "run", "--out=birds.onnx", "--json").out)
         assert Predictor.load("run").trust is not None
         assert report["input"]["type"] == "uint8"

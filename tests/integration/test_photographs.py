@@ -127,9 +127,24 @@ class TestFit:
         assert "backbone " not in shown
         assert "augmentation" not in shown
         summary = json.loads(good("show", "run", "--json").out)
-        known = {"backbone": TINY, "weights": weights, "geometry": "whole", "until": None, "finetune": None}
-        assert summary["extractor"] == known
+        known = {"backbone": TINY, "weights": weights, "geometry": "whole"}
+        assert summary["extractor"] == {**known, "mirrored": False, "until": None, "finetune": None}
         assert not {"backbone", "weights", "augmentation"} & summary["params"].keys()
+
+    def test_mirror_images_count_too(self, good, bad, mydata, backbone, cache):
+        out = good("fit", "mydata", *backbone, "--mirrored", "--out", "run").out
+        assert f"features of {TINY}, frozen, with mirror images (" in out
+        assert "frozen, with mirror images" in Path("run/report.html").read_text(encoding="utf-8")
+        good("extract", "mydata", *backbone, "--mirrored")
+        assert len(list(cache.iterdir())) == 1, "both had the same ones"
+        good("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
+        predicted = {row["input"]: row["class_1"] for row in rows("labels.csv")}
+        assert predicted == {row["file"]: row["class"] for row in rows("run/predictions.csv")}
+        good("fit", "mydata", *backbone, "--out", "plain")
+        assert len(list(cache.iterdir())) == 2, "others are kept apart"
+        for more in (("--finetune",), ("--method=pren", "--train-from=1")):
+            said = bad("fit", "mydata", *backbone, "--mirrored", *more, "--out", "none")
+            assert "leave out --mirrored or the training" in said
 
     def test_show_keeps_what_has_an_effect(self, good, mydata, backbone):
         good("fit", "mydata", *backbone, *QUICK, "--out", "run")

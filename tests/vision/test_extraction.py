@@ -58,6 +58,25 @@ def test_features_are_the_plain_networks(tmp_path, draw_files, run, cache, tiny)
     assert plain.std(dim=0).max() > 0.01  # or all would be alike
 
 
+def test_mirrored_features_are_the_mean_of_two_pictures(weights, tiny):
+    mirrored = FrozenBackbone.load(Extractor(backbone=TINY, weights=str(weights), mirrored=True))
+    levels = torch.randint(0, 256, (3, *tiny.preprocessing.sample_shape), generator=torch.Generator().manual_seed(0))
+    turned = torch.from_numpy(np.ascontiguousarray(levels.numpy()[..., ::-1]))
+    ours, theirs = tiny(levels, torch.device("cpu")), tiny(turned, torch.device("cpu"))
+    made = mirrored(levels, torch.device("cpu"))
+    assert np.allclose(made, (ours + theirs) / 2, rtol=1e-4, atol=1e-5)
+    assert not np.allclose(made, ours, rtol=1e-2, atol=1e-3)
+    assert np.allclose(mirrored(turned, torch.device("cpu")), made, rtol=1e-4, atol=1e-5), "left and right are alike"
+    assert mirrored.facts == {**tiny.facts, "mirrored": True}  # a cache of its own
+    assert (mirrored.shape, mirrored.preprocessing) == (tiny.shape, tiny.preprocessing)
+
+
+@pytest.mark.parametrize("more", [{"until": "1"}, {"finetune": {}}])
+def test_what_is_trained_is_not_mirrored(more):
+    with pytest.raises(ValueError, match="mirror images are for a backbone that stays as it is"):
+        Extractor.model_validate({"backbone": TINY, "mirrored": True, **more})
+
+
 def test_nothing_is_extracted_twice(tmp_path, draw_files, run, seen):
     files = draw_files(tmp_path / "images", 6)
     first = run(files)

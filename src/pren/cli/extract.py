@@ -20,6 +20,7 @@ from pren.cli.vision import (
     Epochs,
     Finetune,
     GeometryName,
+    MirroredToo,
     Strength,
     TargetsName,
     TrainFrom,
@@ -39,6 +40,7 @@ def extract(
     backbone: BackboneName = None,
     weights: WeightsFile = None,
     geometry: GeometryName = None,
+    mirrored: MirroredToo = False,
     root: Root = None,
     data_assignments: DataOptions = None,
     out: Annotated[
@@ -63,7 +65,7 @@ def extract(
     data_options = options.parse_assignments(data_assignments or [], "--option", "images=DIR")
     fabric = launch(Processes(devices), accelerator)
     choice = BackboneChoice(
-        backbone, weights, geometry, False, out, train_from, finetune, strength=strength, epochs=epochs, targets=targets
+        backbone, weights, geometry, False, out, train_from, finetune, strength, epochs, targets, mirrored
     )
     if finetune:
         if strict or workers is not None:

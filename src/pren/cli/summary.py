@@ -10,6 +10,7 @@ from pren.cli.output import percent, safe, say, stdout, table
 from pren.evaluation import FIGURES, TITLES
 from pren.methods.registry import METHODS
 from pren.runs.ending import in_lines
+from pren.runs.summary import way_of_backbone
 from pren.trust import Forecast
 
 
@@ -29,7 +30,7 @@ def show_summary(summary: dict[str, Any], every_class: bool = False) -> None:
     stdout().print(f"[bold]{safe(method)}[/] {what}", soft_wrap=True)
     if asked is not None:
         weights = f"weights {asked['weights']}" if asked["weights"] else "trained weights"
-        say(f"features of {asked['backbone']}, {_way(summary)} ({weights}, geometry {asked['geometry']})")
+        say(f"features of {asked['backbone']}, {way_of_backbone(summary)} ({weights}, geometry {asked['geometry']})")
     if metrics is not None:
         header = ["", *(TITLES[key] for key in FIGURES[setting])]
         stdout().print(table(header, [["per cent", *(percent(metrics.get(key)) for key in FIGURES[setting])]]))
@@ -38,18 +39,6 @@ def show_summary(summary: dict[str, Any], every_class: bool = False) -> None:
     say(f"split {split_hash}, seed {summary['params'].get('seed', '-')}")
     if summary["finished"]:
         _show_labels(summary, every_class)
-
-
-def _way(summary: dict[str, Any]) -> str:
-    """What was done to a backbone."""
-    asked, source = summary["extractor"], summary["record"].get("source")
-    if asked["until"] is None:
-        return "frozen"
-    if asked["finetune"] is None:
-        return f"trained from stage {asked['until']} on"
-    done = source.get("finetuning") if isinstance(source, dict) else None
-    strength = done.get("strength") if isinstance(done, dict) else None
-    return "frozen, as fine-tuning does not help" if strength == 0 else f"fine-tuned with strength {strength}"
 
 
 def _show_labels(summary: dict[str, Any], every_class: bool) -> None:

@@ -30,6 +30,12 @@ GeometryName = Annotated[
     Literal["whole", "timm"] | None,
     typer.Option("--geometry", help="Squeeze the whole image (default, as in the paper), or crop as timm does."),
 ]
+MirroredToo = Annotated[
+    bool,
+    typer.Option(
+        "--mirrored", help="Features are the mean of those of a photograph and of its mirror image: twice the time."
+    ),
+]
 CacheFolder = Annotated[
     Path | None,
     typer.Option("--cache", metavar="DIR", help="Where features are kept; $PREN_CACHE or ~/.cache/pren by default."),
@@ -80,6 +86,7 @@ class BackboneChoice:
     strength: Strength = None
     epochs: Epochs = None
     targets: TargetsName = None
+    mirrored: MirroredToo = False
 
     def said(self) -> dict[str, str]:
         """What was said, by the names of `Extractor` and of PrEN's parameters."""
@@ -98,6 +105,8 @@ class BackboneChoice:
         said: dict[str, Any] = {**(known or {}), **self.said()}
         if self.train_from is not None:
             said["until"] = self.train_from
+        if self.mirrored:
+            said["mirrored"] = True
         how = self._how()
         if how and not self.finetune and said.get("finetune") is None:
             raise PrenError(f"--{next(iter(how))} says how a backbone learns the seen classes first: add --finetune.")
@@ -106,7 +115,8 @@ class BackboneChoice:
         try:
             return Extractor.model_validate(said)
         except ValidationError as error:
-            raise PrenError(f"The backbone cannot be had like this: {error.errors()[0]['msg']}.") from error
+            said = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise PrenError(f"The backbone cannot be had like this: {said}.") from error
 
     def applied(self, config: RunConfig, methods: Sequence[str] = ()) -> RunConfig:
         """A configuration (for its method, or for these methods) with all this as its extractor or its parameters.
@@ -126,7 +136,8 @@ class BackboneChoice:
         if self.frozen and self.finetune:
             raise PrenError("--frozen trains no part of the backbone, --finetune one: leave one out.")
         tuned = self.finetune or bool(self._how())
-        if said or self.frozen or tuned or self.train_from is not None:
+        frozen = self.frozen or self.mirrored
+        if said or frozen or tuned or self.train_from is not None:
             if self.backbone is not None:
                 list(map(find_backbone, split_names(self.backbone)))  # before any data are read
             if wants_images(config.data, config.options):
@@ -135,7 +146,7 @@ class BackboneChoice:
                 check_trains_backbone(names)
                 update["extractor"] = self.extractor()
                 update["params"] = {**config.params, **{k: v for k, v in said.items() if k == "weights"}}
-            elif self.frozen or tuned or config.extractor is not None:
+            elif frozen or tuned or config.extractor is not None:
                 keep = config.extractor is not None and self.backbone is None
                 asked = config.extractor.model_dump() if keep and config.extractor is not None else {}
                 update["extractor"] = self.extractor(asked)

@@ -46,3 +46,15 @@ def _label_facts(run: RunFolder) -> dict[str, Any]:
     groups = [[name for name, seen in names if not seen], [name for name, seen in names if seen]]
     among = groups if candidates_of(known["setting"]) == "all" else groups[:1]
     return label_facts(read_predictions(run.path / PREDICTIONS), among)
+
+
+def way_of_backbone(summary: dict[str, Any]) -> str:
+    """What was done to the backbone that made the features of a run."""
+    asked, source = summary["extractor"], summary["record"].get("source")
+    if asked["until"] is None:
+        return "frozen, with mirror images" if asked["mirrored"] else "frozen"
+    if asked["finetune"] is None:
+        return f"trained from stage {asked['until']} on"
+    done = source.get("finetuning") if isinstance(source, dict) else None
+    strength = done.get("strength") if isinstance(done, dict) else None
+    return "frozen, as fine-tuning does not help" if strength == 0 else f"fine-tuned with strength {strength}"

@@ -50,6 +50,7 @@ class Extractor(BaseModel):
     backbone: str
     weights: str | None = None
     geometry: Geometry = "whole"
+    mirrored: bool = False  # whether features are the mean of those of an image and of its mirror image
     until: str | None = None  # the stage that it stops before, see `pren.vision.stages`; None for all of it
     finetune: Finetuning | None = None  # how the rest learns the seen classes first; None if it does not
 
@@ -62,6 +63,15 @@ class Extractor(BaseModel):
         given = {"backbone": own or DEFAULT, **given}
         return given if given.get("finetune") is None or given.get("until") else {**given, "until": LAST_STAGE}
 
+    @model_validator(mode="after")
+    def _mirrored_whole(self) -> Extractor:
+        # What follows a map turned round is not what follows a mirror image: padding has a left and a right.
+        if self.mirrored and self.until is not None:
+            raise ValueError(
+                "mirror images are for a backbone that stays as it is: leave out --mirrored or the training"
+            )
+        return self
+
     def with_absolute_paths(self) -> Extractor:
         """The same with a path that holds in any working folder."""
         return self.model_copy(update={"weights": absolute_weights(self.weights)})
@@ -69,6 +79,18 @@ class Extractor(BaseModel):
     def kind_of_weights(self) -> str | None:
         """None, "random", or "file" wherever that is."""
         return self.weights if self.weights in (None, "random") else "file"
+
+
+class Mirrored(nn.Module):
+    """The mean of what a network makes of images and of their mirror images."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(n, C, H, W) -> (n, D)."""
+        return cast(Tensor, self.network(images) + self.network(images.flip(3))) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +127,8 @@ class FrozenBackbone:
         facts["preprocessing"] = preprocessing.model_dump(mode="json")
         shape: tuple[int, ...] = (width,)
         network.eval().requires_grad_(False)
+        if extractor.mirrored:
+            network, facts["mirrored"] = Mirrored(network), True
         if extractor.until is not None:
             front, stage = front_of(name, network, extractor.until, preprocessing.sample_shape)
             if tail is None:
