@@ -44,6 +44,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
 EACH = 10  # photographs of a species
 LITE0, LITE1, LITE2 = (f"tf_efficientnet_lite{size}" for size in range(3))
 WAYS: dict[str, dict[str, Any]] = {  # what is asked of an extractor
+    "frozen": {"backbone": LITE0},
     "first": {"backbone": LITE0, "finetune": {}},  # the last stage learns the seen classes; with =0 it is frozen
     "first-two": {"backbone": LITE0, "finetune": {}, "until": "2"},  # the last two stages
     "whole": {"backbone": LITE0, "finetune": {"epochs": 1}, "until": "7"},  # all stages, once over the images

@@ -115,8 +115,8 @@ class BackboneChoice:
         try:
             return Extractor.model_validate(said)
         except ValidationError as error:
-            said = error.errors()[0]["msg"].removeprefix("Value error, ")
-            raise PrenError(f"The backbone cannot be had like this: {said}.") from error
+            why = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise PrenError(f"The backbone cannot be had like this: {why}.") from error
 
     def applied(self, config: RunConfig, methods: Sequence[str] = ()) -> RunConfig:
         """A configuration (for its method, or for these methods) with all this as its extractor or its parameters.

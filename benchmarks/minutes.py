@@ -1,0 +1,179 @@
+"""Accuracy against processor time: ``python -m benchmarks.minutes [--measure]``.
+
+With ``--measure``, what each step takes of a photograph is measured on some of CUB's (PREN_DATA says where they are),
+with one thread, and kept as docs/results/finetuning/costs.json. What a way takes from photographs to labels is reckoned
+from that; how good it is, the cells of ``benchmarks.finetuning`` say. Both go into a table and a figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.finetuning import STORE, WAYS
+from benchmarks.tables import Table
+from pren.allocation import keep_memory
+from pren.data import load
+from pren.engine.processes import single_process
+from pren.problem import Problem
+from pren.runs.finetuning import DRAWS, STRENGTHS
+from pren.vision.extraction import Extractor
+from pren.vision.finetuned import School
+from pren.vision.finetuning import Finetuning
+from pren.vision.photographs import freeze
+
+COSTS, FIGURE = STORE / "costs.json", STORE / "minutes.png"
+SAMPLE = 256  # photographs that a step is measured on
+PHOTOGRAPHS, LABELLED = 11_788, 8_821  # of CUB PS
+HELD_OUT = 1 / 3  # of the labelled ones, in a draw
+TITLES = {
+    "frozen": "Lite0, frozen",
+    "mirrored": "Lite0, mirrored",
+    "first": "Lite0, last stage learns first",
+    "first-two": "Lite0, last two stages learn first",
+    "whole": "Lite0, all stages learn first, one epoch",
+    "jointly": "Lite0, last stage learns in PrEN's rounds",
+    "lite1": "Lite1, frozen",
+    "two": "Lite0 + Lite1, frozen",
+    "two-mirrored": "Lite0 + Lite1, mirrored",
+    "three": "Lite0 + Lite1 + Lite2, frozen",
+    "three-mirrored": "Lite0 + Lite1 + Lite2, mirrored",
+}
+METHODS = {"PrEN-Pool": "PrEN-Pool", "pren": "PrEN, 50 heads"}
+Costs = dict[str, dict[str, float]]  # milliseconds of a photograph, by way and step; kilobytes that are kept of it
+
+
+def measure(way: str) -> dict[str, float]:
+    """What each step of a way takes."""
+    asked, fabric = Extractor.model_validate(WAYS[way]), single_process("cpu")
+    everything, _ = load("cub", split="PS", images=True)
+    some = np.random.default_rng(0).choice(len(everything.train), SAMPLE, replace=False)
+    with tempfile.TemporaryDirectory() as cache:
+        problem = replace(everything, train=everything.train.select(some), labels=everything.labels[some])
+        few = replace(problem, pool=problem.train)
+        frozen, kept = _timed(lambda: freeze(few, None, asked, cache, fabric=fabric, workers=0)[0])
+        found = {
+            "extract": kept,
+            "kilobytes": sum(f.stat().st_size for f in Path(cache).rglob("*.rows")) / SAMPLE / 1e3,
+        }
+        if asked.finetune is not None:
+            found |= _lessons(frozen, asked, cache)
+    return found
+
+
+def _lessons(problem: Problem, asked: Extractor, cache: str) -> dict[str, float]:
+    once = asked.model_copy(update={"finetune": Finetuning.model_validate({"epochs": 1})})
+    school, everyone = School.of(problem, once, cache, single_process("cpu")), np.arange(SAMPLE)
+    school.tail(everyone[:2], 0.0)  # what is built the first time
+    _, learn = _timed(lambda: school.tail(everyone, 1.0))
+    _, make = _timed(lambda: school.lesson(everyone, 1.0, everyone))
+    return {"learn": learn, "make": make}
+
+
+def _timed(task: Callable[[], Any]) -> tuple[Any, float]:
+    """What a task makes, and milliseconds of a photograph."""
+    began = time.process_time()
+    return task(), 1000 * (time.process_time() - began) / SAMPLE
+
+
+def minutes(way: str, costs: dict[str, float]) -> float:
+    """Of one core, until the features of all photographs are there."""
+    total = PHOTOGRAPHS * costs["extract"]
+    if "learn" in costs:
+        epochs = Finetuning.model_validate(WAYS[way]["finetune"]).epochs
+        total += epochs * LABELLED * (1 + DRAWS * (1 - HELD_OUT)) * costs["learn"]
+        total += (PHOTOGRAPHS + DRAWS * len(STRENGTHS) * LABELLED) * costs["make"]
+    return total / 60_000
+
+
+@dataclass(frozen=True)
+class Point:
+    """A way with a method, on PS."""
+
+    way: str
+    method: str
+    minutes: float
+    top1: float
+    seeds: int
+
+
+def points(costs: Costs) -> Iterator[Point]:
+    """Of every way whose costs and whose figures are known."""
+    for way in TITLES:
+        measured = costs.get(way)
+        cells = [json.loads(file.read_text()) for file in _cells(way)]
+        for method in METHODS:
+            done = [cell["figures"][method] for cell in cells if method in cell["figures"]]
+            if measured is not None and done:
+                taken = minutes(way, measured) + float(np.mean([each["seconds"] for each in done])) / 60
+                yield Point(way, method, taken, 100 * float(np.mean([each["top1"] for each in done])), len(done))
+
+
+def _cells(way: str) -> list[Path]:
+    """Its cells on PS. To fine-tune with strength 0 is to leave it frozen; by itself it chose 0.25 there."""
+    names = ["first-0"] if way == "frozen" else [way, f"{way}-0.25"] if "finetune" in WAYS[way] else [way]
+    return sorted(file for name in names for file in STORE.glob(f"{name}_PS_*.json"))
+
+
+def table(found: Sequence[Point], costs: Costs) -> Table:
+    """A row for each."""
+    header = ["way", "method", "minutes of a core", "Top-1, PS", "seeds", "kept of a photograph, KB"]
+    made = Table("From CUB's photographs to labels", header)
+    for point in found:
+        figures = (
+            f"{point.minutes:.0f}",
+            f"{point.top1:.1f}",
+            f"{point.seeds}",
+            f"{costs[point.way]['kilobytes']:.1f}",
+        )
+        made.rows.append((TITLES[point.way], METHODS[point.method], *figures))
+    return made
+
+
+def draw(found: Sequence[Point], file: Path) -> None:
+    """One picture."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
+    for (method, title), mark in zip(METHODS.items(), "os", strict=True):
+        mine = [point for point in found if point.method == method]
+        axes.scatter([point.minutes for point in mine], [point.top1 for point in mine], marker=mark, label=title)
+        for point in mine:
+            where = (point.minutes, point.top1)
+            axes.annotate(TITLES[point.way], where, xytext=(5, 4), textcoords="offset points", fontsize=8)
+    axes.set(xscale="log", xlabel="minutes of a core, from photographs to labels", ylabel="Top-1 on CUB PS, per cent")
+    axes.set_xlim(right=axes.get_xlim()[1] * 2.2)  # room for the last words
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right")
+    figure.savefig(file, dpi=130)
+    plt.close(figure)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure what is asked for, and show all."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.minutes")
+    parser.add_argument("--measure", nargs="*", metavar="WAY", help="measure these ways' costs; all that lack them")
+    options = parser.parse_args(arguments)
+    costs: Costs = json.loads(COSTS.read_text()) if COSTS.exists() else {}
+    if options.measure is not None:
+        torch.set_num_threads(1)
+        keep_memory()
+        for way in options.measure or [way for way in TITLES if way not in costs]:
+            costs[way] = {step: round(cost, 2) for step, cost in measure(way).items()}
+            COSTS.write_text(json.dumps(costs, indent=1) + "\n")
+    found = list(points(costs))
+    draw(found, FIGURE)
+    print(table(found, costs).markdown())
+
+
+if __name__ == "__main__":
+    main()
