@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -39,8 +40,8 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "ridge": ("ridge-s2v", PREPARED),
     "SJE": ("sje", PREPARED),
     "ALE": ("ale", PREPARED),
-    "ESZSL": ("eszsl", {}),
 }
+PREN = "pren"  # as printed, with 50 heads; takes long, so it has to be asked for
 EACH = 10  # photographs of a species
 LITE0, LITE1, LITE2 = (f"tf_efficientnet_lite{size}" for size in range(3))
 WAYS: dict[str, dict[str, Any]] = {  # what is asked of an extractor
@@ -56,6 +57,20 @@ WAYS: dict[str, dict[str, Any]] = {  # what is asked of an extractor
     "two-mirrored": {"backbone": f"{LITE0}+{LITE1}", "mirrored": True},
     "three": {"backbone": f"{LITE0}+{LITE1}+{LITE2}"},
     "three-mirrored": {"backbone": f"{LITE0}+{LITE1}+{LITE2}", "mirrored": True},
+}
+TITLES = {
+    "frozen": "Lite0, frozen",
+    "mirrored": "Lite0, mirrored",
+    "first": "Lite0, last stage learns first",
+    "first-two": "Lite0, last two stages learn first",
+    "whole": "Lite0, all stages learn first, one epoch",
+    "jointly": "Lite0, last stage learns in PrEN's rounds",
+    "lite1": "Lite1, frozen",
+    "lite1-first": "Lite1, last stage learns first",
+    "two": "Lite0 + Lite1, frozen",
+    "two-mirrored": "Lite0 + Lite1, mirrored",
+    "three": "Lite0 + Lite1 + Lite2, frozen",
+    "three-mirrored": "Lite0 + Lite1 + Lite2, mirrored",
 }
 
 
@@ -110,7 +125,7 @@ def compute(way: str, data: str, seed: int, cache: str | None, methods: Sequence
     began = time.process_time()
     with opened(data) as config:
         asked = RunConfig.model_validate({**config.model_dump(), "extractor": extractor, "cache": cache})
-        names = ["pren"] if kind == "jointly" else list(methods)
+        names = [PREN] if kind == "jointly" else list(methods)
         problem, answers = open_problem(asked, methods=[METHODS.get(name, (name, {}))[0] for name in names])
         assert answers is not None
         found: dict[str, Any] = {}
@@ -142,20 +157,24 @@ def table(data: str) -> Table:
         way = _row(file.name.split("_")[0], content["note"])
         for name, found in content["figures"].items():
             known.setdefault(way, {}).setdefault(name, []).append(100 * found[figure])
-    names = list(dict.fromkeys(name for row in known.values() for name in row))
+    names = [name for name in (*METHODS, PREN) if any(name in row for row in known.values())]
     made = Table(f"{data}: {'AUSUC' if figure == 'ausuc' else 'Top-1'} (per cent)", ["", *names])
-    for way, row in sorted(known.items()):
+    order = list(TITLES.values())
+    for way, row in sorted(known.items(), key=lambda item: (order.index(item[0].split(": ")[0]), item[0])):
         made.rows.append((way, *(_shown(row.get(name, [])) for name in names)))
     return made
 
 
 def _row(way: str, note: dict[str, Any]) -> str:
-    """What was done: 'first' and 'first=0.25' are the same where held-out classes said so."""
-    if not way.startswith("first"):
-        return way
-    if way == "first" and note["strength"] == 0:
-        return "--finetune, switched off"
-    return f"strength {note['strength']:g}" if note["strength"] else "strength 0 (frozen)"
+    """What was done. To fine-tune with strength 0 is to leave a network frozen."""
+    parts = re.fullmatch(r"(.*?)(-[\d.]+)?", way)
+    assert parts is not None
+    title = TITLES[parts[1]]
+    if not note:
+        return title
+    if note["strength"] == 0:
+        return TITLES["frozen"] if parts[2] else f"{title}: switched off"
+    return f"{title}: strength {note['strength']:g}"
 
 
 def _shown(values: list[float]) -> str:
@@ -171,10 +190,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("cells", nargs="*", metavar="CELL", help="WAY:DATA:SEED")
     parser.add_argument("--methods", default=",".join(METHODS), help="comma-separated; also any registered name")
     parser.add_argument("--cache", default=os.environ.get("PREN_CACHE"))
-    parser.add_argument("--stored", action="store_true", help="compute nothing")
+    parser.add_argument("--stored", nargs="*", metavar="DATA", help="compute nothing; show these data, or all")
     options = parser.parse_args(arguments)
     STORE.mkdir(parents=True, exist_ok=True)
-    for cell in [] if options.stored else options.cells:
+    for cell in options.cells if options.stored is None else []:
         way, data, seed = cell.split(":")
         file = _file(way, data, int(seed))
         known = json.loads(file.read_text()) if file.exists() else {"figures": {}}
@@ -184,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             found = found | known | {"figures": known["figures"] | found["figures"]}  # what it took the first time
             file.write_text(json.dumps(found, indent=1) + "\n")
             print(cell, json.dumps(found["figures"]), file=sys.stderr, flush=True)
-    for data in dict.fromkeys(file.name.split("_")[1] for file in sorted(STORE.glob("*.json"))):
+    for data in options.stored or dict.fromkeys(file.name.split("_")[1] for file in sorted(STORE.glob("*_*.json"))):
         print(table(data).markdown(), end="\n\n")
 
 

@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.finetuning import STORE, WAYS
+from benchmarks.finetuning import PREN, STORE, TITLES, WAYS
 from benchmarks.tables import Table
 from pren.allocation import keep_memory
 from pren.data import load
 from pren.engine.processes import single_process
-from pren.problem import Problem
 from pren.runs.finetuning import DRAWS, STRENGTHS
 from pren.vision.extraction import Extractor
 from pren.vision.finetuned import School
@@ -32,57 +31,44 @@ from pren.vision.finetuning import Finetuning
 from pren.vision.photographs import freeze
 
 COSTS, FIGURE = STORE / "costs.json", STORE / "minutes.png"
-SAMPLE = 256  # photographs that a step is measured on
+SAMPLES = (64, 320)  # photographs that a step is measured on
 PHOTOGRAPHS, LABELLED = 11_788, 8_821  # of CUB PS
 HELD_OUT = 1 / 3  # of the labelled ones, in a draw
-TITLES = {
-    "frozen": "Lite0, frozen",
-    "mirrored": "Lite0, mirrored",
-    "first": "Lite0, last stage learns first",
-    "first-two": "Lite0, last two stages learn first",
-    "whole": "Lite0, all stages learn first, one epoch",
-    "jointly": "Lite0, last stage learns in PrEN's rounds",
-    "lite1": "Lite1, frozen",
-    "two": "Lite0 + Lite1, frozen",
-    "two-mirrored": "Lite0 + Lite1, mirrored",
-    "three": "Lite0 + Lite1 + Lite2, frozen",
-    "three-mirrored": "Lite0 + Lite1 + Lite2, mirrored",
-}
-METHODS = {"PrEN-Pool": "PrEN-Pool", "pren": "PrEN, 50 heads"}
+METHODS = {"PrEN-Pool": "PrEN-Pool", PREN: "PrEN, 50 heads"}
 Costs = dict[str, dict[str, float]]  # milliseconds of a photograph, by way and step; kilobytes that are kept of it
 
 
 def measure(way: str) -> dict[str, float]:
-    """What each step of a way takes."""
+    """What each step of a way takes of one photograph more: what does not grow with them is left out."""
+    few, many = (_taken(way, count) for count in SAMPLES)
+    return {step: (many[step] - few[step]) / (SAMPLES[1] - SAMPLES[0]) for step in many}
+
+
+def _taken(way: str, count: int) -> dict[str, float]:
+    """What each step takes of so many photographs."""
     asked, fabric = Extractor.model_validate(WAYS[way]), single_process("cpu")
     everything, _ = load("cub", split="PS", images=True)
-    some = np.random.default_rng(0).choice(len(everything.train), SAMPLE, replace=False)
+    some = np.random.default_rng(0).choice(len(everything.train), count, replace=False)
+    images = everything.train.select(some)
+    problem = replace(everything, train=images, labels=everything.labels[some], pool=images)
     with tempfile.TemporaryDirectory() as cache:
-        problem = replace(everything, train=everything.train.select(some), labels=everything.labels[some])
-        few = replace(problem, pool=problem.train)
-        frozen, kept = _timed(lambda: freeze(few, None, asked, cache, fabric=fabric, workers=0)[0])
+        frozen, extract = _timed(lambda: freeze(problem, None, asked, cache, fabric=fabric, workers=0)[0])
         found = {
-            "extract": kept,
-            "kilobytes": sum(f.stat().st_size for f in Path(cache).rglob("*.rows")) / SAMPLE / 1e3,
+            "extract": extract,
+            "kilobytes": sum(file.stat().st_size for file in Path(cache).rglob("*.rows")) / 1e3,
         }
         if asked.finetune is not None:
-            found |= _lessons(frozen, asked, cache)
+            once = asked.model_copy(update={"finetune": Finetuning.model_validate({"epochs": 1})})
+            school, everyone = School.of(frozen, once, cache, fabric), np.arange(count)
+            _, found["learn"] = _timed(lambda: school.tail(everyone, 1.0))
+            _, found["make"] = _timed(lambda: school.lesson(everyone, 1.0, everyone))
     return found
 
 
-def _lessons(problem: Problem, asked: Extractor, cache: str) -> dict[str, float]:
-    once = asked.model_copy(update={"finetune": Finetuning.model_validate({"epochs": 1})})
-    school, everyone = School.of(problem, once, cache, single_process("cpu")), np.arange(SAMPLE)
-    school.tail(everyone[:2], 0.0)  # what is built the first time
-    _, learn = _timed(lambda: school.tail(everyone, 1.0))
-    _, make = _timed(lambda: school.lesson(everyone, 1.0, everyone))
-    return {"learn": learn, "make": make}
-
-
 def _timed(task: Callable[[], Any]) -> tuple[Any, float]:
-    """What a task makes, and milliseconds of a photograph."""
+    """What a task makes, and the milliseconds that it takes."""
     began = time.process_time()
-    return task(), 1000 * (time.process_time() - began) / SAMPLE
+    return task(), 1000 * (time.process_time() - began)
 
 
 def minutes(way: str, costs: dict[str, float]) -> float:
@@ -137,6 +123,12 @@ def table(found: Sequence[Point], costs: Costs) -> Table:
         )
         made.rows.append((TITLES[point.way], METHODS[point.method], *figures))
     return made
+
+
+def stored() -> Table:
+    """What has been measured."""
+    costs: Costs = json.loads(COSTS.read_text())
+    return table(list(points(costs)), costs)
 
 
 def draw(found: Sequence[Point], file: Path) -> None:

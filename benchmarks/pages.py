@@ -2,22 +2,28 @@
 
 A page under docs/results marks a table by what makes it. Between ``<!-- begin: reproduction/NAME.md -->`` and
 ``<!-- end -->`` stands a table of `pren reproduce`, without the columns of data that are missing; after
-``<!-- begin: python -m benchmarks.ablations ... -->`` what that command shows.
+``<!-- begin: python -m benchmarks.ablations ... -->``, or the like, what that command shows of what is stored.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import ablations
+from benchmarks import ablations, finetuning, minutes
+from benchmarks.tables import Table
 from pren.experiments.reproduction.sheets import read_sheets
 from pren.experiments.reproduction.tables import MISSING
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
-PAGES = (RESULTS / "claims.md", RESULTS / "ablations.md")
+PAGES = tuple(RESULTS / f"{name}.md" for name in ("claims", "ablations", "finetuning"))
 BLOCK = re.compile(r"(<!-- begin: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
-ABLATIONS = "python -m benchmarks.ablations "
+COMMANDS: dict[str, Callable[[Sequence[str]], Table]] = {
+    "python -m benchmarks.ablations": ablations.stored,
+    "python -m benchmarks.finetuning --stored": lambda arguments: finetuning.table(*arguments),
+    "python -m benchmarks.minutes": lambda _: minutes.stored(),
+}
 
 
 def filled(text: str) -> str:
@@ -26,8 +32,9 @@ def filled(text: str) -> str:
 
 
 def _table(made_by: str) -> str:
-    if made_by.startswith(ABLATIONS):
-        shown = ablations.stored(made_by.removeprefix(ABLATIONS).split()).markdown()
+    command = next((command for command in COMMANDS if made_by.startswith(command)), None)
+    if command is not None:
+        shown = COMMANDS[command](made_by.removeprefix(command).split()).markdown()
     else:
         sheets = {f"reproduction/{sheet.name}.md": sheet for sheet in read_sheets(RESULTS / "reproduction")}
         shown = sheets[made_by].without(MISSING).markdown()
