@@ -50,15 +50,21 @@ class TestPhotographs:
         everyone, few = (json.loads(suggest("--json", "--count", count))["images"] for count in (6, 3))
         assert few == everyone[:3]
 
-    def test_a_table_to_fill_in(self, suggest, mydata):
+    def test_a_table_to_fill_in(self, suggest):
         said = suggest("--count", 3, "--out", "todo.csv").splitlines()[-1]
-        assert said.startswith(
-            f"Fill in the classes in todo.csv, save it as {mydata.absolute() / 'labels.csv'}, and fit"
-        )
+        assert said.startswith("Fill in the classes in todo.csv, save it as mydata/labels.csv, and fit")
         header, *rows = table("todo.csv")
         assert header == ["file", "class"]
         assert len(rows) == 3
         assert all(file in POOL and label == "" for file, label in rows)
+
+    @pytest.mark.usefixtures("suggest")
+    def test_a_table_for_data_elsewhere(self, good, mydata, monkeypatch):
+        mydata, run = mydata.absolute(), Path("run").absolute()
+        Path("elsewhere").mkdir()
+        monkeypatch.chdir("elsewhere")
+        said = good("suggest", run, "--count", 3, "--out", "todo.csv").out.splitlines()[-1]
+        assert f"save it as {mydata / 'labels.csv'}, and fit" in said
 
     def test_what_was_labelled_before_stays_in_the_table_and_is_not_suggested(self, suggest, good, mydata):
         """A label of a seen class, too, whose photograph has left the pool."""

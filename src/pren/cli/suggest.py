@@ -50,7 +50,12 @@ def suggest(
     rows = [(*image[:3], percent(image.confidence)) for image in found.images]
     stdout().print(table(["image", "label now", "runner-up", "sure, per cent"], rows, 3))
     if out is not None:
-        there = "" if found.labels == out.absolute() else f", save it as {found.labels}"
+        there = "" if found.labels == out.absolute() else f", save it as {_from_here(found.labels)}"
         say(f"Fill in the classes in {out}{there}, and fit again: labels that you give are learned from.")
     elif found.labels is not None:
         say("With --out FILE.csv you get a table to fill in.")
+
+
+def _from_here(path: Path | None) -> Path | None:
+    """A path as a person in this folder would write it."""
+    return path.relative_to(Path.cwd()) if path is not None and path.is_relative_to(Path.cwd()) else path
