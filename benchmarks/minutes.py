@@ -143,9 +143,11 @@ def draw(found: Sequence[Point], file: Path) -> None:
             where = (point.minutes, point.top1)
             axes.annotate(TITLES[point.way], where, xytext=(5, 4), textcoords="offset points", fontsize=8)
     axes.set(xscale="log", xlabel="minutes of a core, from photographs to labels", ylabel="Top-1 on CUB PS, per cent")
-    axes.set_xlim(right=axes.get_xlim()[1] * 2.2)  # room for the last words
+    axes.set_xticks([3, 5, 10, 20, 30, 60], ["3", "5", "10", "20", "30", "60"])
+    axes.minorticks_off()
+    axes.set_xlim(right=axes.get_xlim()[1] * 2.6)  # room for the last words
     axes.grid(alpha=0.3)
-    axes.legend(loc="lower right")
+    axes.legend(loc="lower left")
     figure.savefig(file, dpi=130)
     plt.close(figure)
 
