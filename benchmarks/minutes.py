@@ -35,7 +35,8 @@ SAMPLES = (64, 320)  # photographs that a step is measured on
 PHOTOGRAPHS, LABELLED = 11_788, 8_821  # of CUB PS
 HELD_OUT = 1 / 3  # of the labelled ones, in a draw
 METHODS = {"PrEN-Pool": "PrEN-Pool", PREN: "PrEN, 50 heads"}
-BELOW = ("mirrored", "two-mirrored", "three-mirrored")  # whose words stand below their point, out of others' way
+BELOW = ("mirrored", "first", "two-mirrored", "three-mirrored")  # whose words stand below their point,
+LEFT = ("lite1", "two")  # and left of it, out of others' way
 Costs = dict[str, dict[str, float]]  # milliseconds of a photograph, by way and step; kilobytes that are kept of it
 
 
@@ -141,8 +142,15 @@ def draw(found: Sequence[Point], file: Path) -> None:
         mine = [point for point in found if point.method == method]
         axes.scatter([point.minutes for point in mine], [point.top1 for point in mine], marker=mark, label=title)
         for point in mine:
-            where, words = (point.minutes, point.top1), (5, -11 if point.way in BELOW else 4)
-            axes.annotate(TITLES[point.way], where, xytext=words, textcoords="offset points", fontsize=8)
+            side, right = ("right", -5) if point.way in LEFT else ("left", 5)
+            axes.annotate(
+                TITLES[point.way],
+                (point.minutes, point.top1),
+                xytext=(right, -11 if point.way in BELOW else 4),
+                textcoords="offset points",
+                horizontalalignment=side,
+                fontsize=8,
+            )
     axes.set(xscale="log", xlabel="minutes of a core, from photographs to labels", ylabel="Top-1 on CUB PS, per cent")
     axes.set_xticks([3, 5, 10, 20, 30, 60], ["3", "5", "10", "20", "30", "60"])
     axes.minorticks_off()
