@@ -8,8 +8,6 @@ can peek, whoever writes it. In the paper's transductive setting the pool *is* t
 from __future__ import annotations
 
 import hashlib
-import logging
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
@@ -18,88 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pren.errors import PrenError, quoted
-from pren.inputs import Array, Inputs, as_inputs, to_numpy
-
-log = logging.getLogger(__name__)
+from pren.errors import PrenError
+from pren.inputs import Array, Inputs, as_inputs
+from pren.problem.class_table import ClassTable, label_indices, signature_table
 
 Setting = Literal["zsl", "gzsl"]
 Among = Literal["unseen", "seen", "all"]
 T = TypeVar("T")
-LONGEST_NAME = 255  # bytes of a class's name, as for the names of folders
 UNKNOWN = -1  # the label of a pool image whose class nobody knows
 
 
 def candidates_of(setting: Setting) -> Among:
     """Which classes an image can be taken for."""
     return "unseen" if setting == "zsl" else "all"
-
-
-@dataclass(frozen=True, eq=False)
-class ClassTable:
-    """Every class, seen and unseen: its name and its signature (the vector that describes it).
-
-    Attributes:
-        names: One per class, all different.
-        signatures: (L, m) float64, one row per class (the paper's M is its transpose).
-        seen: (L,) True where the class has labelled images.
-        normalised: Whether the rows were scaled to unit length.
-        attributes: (m,) what the columns of the signatures mean; None if they have no names.
-    """
-
-    names: tuple[str, ...]
-    signatures: NDArray[np.float64]
-    seen: NDArray[np.bool_]
-    normalised: bool
-    attributes: tuple[str, ...] | None = None
-
-    @classmethod
-    def build(
-        cls,
-        names: Sequence[str],
-        signatures: Array,
-        seen: NDArray[np.bool_],
-        *,
-        normalise: bool = True,
-        attributes: Sequence[str] | None = None,
-    ) -> ClassTable:
-        """Check a table and bring its signatures to unit length (unless told not to)."""
-        table = _signature_table(signatures)
-        if len(names) != len(table):
-            raise PrenError(f"{len(names)} class names but {len(table)} rows of signatures: give one row per class.")
-        _check_names(names)
-        _check_signatures(names, table)
-        if not seen.any():
-            raise PrenError("No class has a labelled image: give labelled images of at least one (seen) class.")
-        if seen.all():
-            raise PrenError("Every class has labelled images: add the signatures of classes that have none.")
-        if normalise:
-            table = table / np.abs(table).max(axis=1, keepdims=True)  # so that no square is too large or too small
-            table = table / np.linalg.norm(table, axis=1, keepdims=True)
-        _warn_of_twins(names, table)
-        return cls(tuple(names), table, seen.astype(bool), normalise, None if attributes is None else tuple(attributes))
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __repr__(self) -> str:
-        return f"ClassTable({self._counts()})"
-
-    def _counts(self) -> str:
-        seen, attributes = int(self.seen.sum()), self.signatures.shape[1]
-        return f"{seen} seen and {len(self) - seen} unseen classes, {attributes} attributes"
-
-    @property
-    def unseen(self) -> NDArray[np.bool_]:
-        """(L,) True where nobody has labelled an image."""
-        return ~self.seen
-
-    def among(self, which: str) -> NDArray[np.bool_]:
-        """(L,) the classes meant by "unseen", "seen" or "all"."""
-        masks = {"unseen": self.unseen, "seen": self.seen, "all": np.ones(len(self), dtype=bool)}
-        if which not in masks:
-            raise PrenError(f"among must be one of {', '.join(masks)}, not {which!r}.")
-        return masks[which]
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,7 +196,7 @@ class Problem:
         Raises:
             PrenError: If anything does not fit together; the message says what and where.
         """
-        count = len(_signature_table(signatures))
+        count = len(signature_table(signatures))
         numbered = [f"class {row:0{len(str(count - 1))}d}" for row in range(count)]
         names = numbered if class_names is None else [str(name) for name in class_names]
         indices = label_indices(labels, names)
@@ -300,70 +229,3 @@ class Problem:
             names = (*self.classes.names, "")  # the last for `UNKNOWN`
             split.update("\0".join(["", *(names[row] for row in self.given)]).encode())
         return {"data": data.hexdigest()[:16], "split": split.hexdigest()[:16]}
-
-
-def label_indices(labels: Array | Sequence[str], names: Sequence[str]) -> NDArray[np.int64]:
-    """Turn labels (row numbers or class names) into row numbers of the class table, checking each of them."""
-    array = to_numpy(labels, "labels")
-    if array.ndim != 1:
-        raise PrenError(f"labels must be one per image, but have shape {array.shape}.")
-    if array.dtype.kind == "U":
-        rows = {name: row for row, name in enumerate(names)}
-        for place, label in enumerate(array.tolist()):
-            if label not in rows:
-                raise PrenError(f"Label {label!r} (image {place}) has no signature: add a row for this class.")
-        return np.array([rows[label] for label in array.tolist()], dtype=np.int64)
-    if array.dtype.kind not in "iu":
-        raise PrenError(f"labels must be whole numbers or class names, not {array.dtype}.")
-    outside = (array < 0) | (array >= len(names))
-    if outside.any():
-        place = int(outside.argmax())
-        raise PrenError(f"Label {array[place]} (image {place}) is outside the table with rows 0 to {len(names) - 1}.")
-    return array.astype(np.int64)
-
-
-def _signature_table(signatures: Array) -> NDArray[np.float64]:
-    table = to_numpy(signatures, "signatures")
-    if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in "fiub":
-        what = f"{table.dtype} of shape {table.shape}"
-        raise PrenError(f"signatures must be a table of numbers (classes, attributes), not {what}.")
-    return table.astype(np.float64)
-
-
-def name_fault(name: str) -> str | None:
-    """What is wrong with the name of a class, None if nothing is: it must be able to be a folder's name."""
-    if not name.strip():
-        return "the class has no name."
-    if name != name.strip() or any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in name):
-        return f"class {quoted(name)} begins or ends with a blank, or holds a control character: take it away."
-    if "/" in name or "\\" in name or name in (".", "..") or len(name.encode()) > LONGEST_NAME:
-        return f"class {quoted(name)} cannot be the name of a folder: no / or \\, at most {LONGEST_NAME} bytes."
-    return None
-
-
-def _check_names(names: Sequence[str]) -> None:
-    first: dict[str, int] = {}
-    for row, name in enumerate(names):
-        if (fault := name_fault(name)) is not None:
-            raise PrenError(f"Row {row} of the classes: {fault}")
-        if name in first:
-            raise PrenError(f"Class name {name!r} stands twice, in rows {first[name]} and {row}: names must differ.")
-        first[name] = row
-
-
-def _check_signatures(names: Sequence[str], table: NDArray[np.float64]) -> None:
-    bad = ~np.isfinite(table).all(axis=1)
-    if bad.any():
-        raise PrenError(f"The signature of class {names[int(bad.argmax())]!r} holds NaN or infinite values.")
-    zero = ~table.any(axis=1)
-    if zero.any():
-        name = names[int(zero.argmax())]
-        raise PrenError(f"The signature of class {name!r} is all zeros: describe it, or leave the class out.")
-
-
-def _warn_of_twins(names: Sequence[str], table: NDArray[np.float64]) -> None:
-    _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    for row, original in enumerate(first[inverse.reshape(-1)]):
-        if original < row:
-            twins = (names[original], names[row])
-            log.warning("Classes %r and %r have the same signature and cannot be told apart.", *twins)

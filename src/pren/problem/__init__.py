@@ -1,0 +1,15 @@
+"""What every method is given, and what only the evaluation gets to see."""
+
+from pren.problem.class_table import ClassTable, label_indices, name_fault
+from pren.problem.problem import UNKNOWN, Answers, Problem, Setting, candidates_of
+
+__all__ = [
+    "UNKNOWN",
+    "Answers",
+    "ClassTable",
+    "Problem",
+    "Setting",
+    "candidates_of",
+    "label_indices",
+    "name_fault",
+]
