@@ -24,6 +24,23 @@ settings.register_profile("quick", deadline=None, max_examples=20)  # for `make 
 settings.load_profile("pren")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    """Let a report cross between processes, whatever is in it.
+
+    Library code logs hostile names as they are, and a worker of pytest-xdist that has to send a lone surrogate dies.
+    """
+    report = yield
+    report.sections = [(name, _sendable(text)) for name, text in report.sections]
+    if report.failed and (said := str(report.longrepr)) != _sendable(said):
+        report.longrepr = _sendable(said)
+    return report
+
+
+def _sendable(text):
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 @pytest.fixture(scope="session")
 def make_problem():
     """Build a problem with features or images; its classes do not stand in the order of their names."""
