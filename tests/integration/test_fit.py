@@ -413,6 +413,10 @@ class TestMethods:
             {"data": "cub", "split": "PS", "options": {"fold": 1, "features": "a/b.mat"}},
             "cub-PS-features=b-fold=1-pren-pool-0",
         ),
+        (
+            {"data": "mine", "method": "eszsl", "extractor": {"backbone": "resnet34", "mirrored": True}},
+            "mine-frozen-mirrored-resnet34-eszsl-0",
+        ),
     ],
 )
 def test_run_folders_are_named_after_what_tells_runs_apart(settings, name):

@@ -146,6 +146,12 @@ class TestFit:
             said = bad("fit", "mydata", *backbone, "--mirrored", *more, "--out", "none")
             assert "leave out --mirrored or the training" in said
 
+    def test_a_folder_that_is_taken_costs_no_extraction(self, bad, mydata, backbone, cache):
+        Path("run").mkdir()
+        Path("run/precious").write_text("")
+        assert "run is not empty" in bad("fit", "mydata", *backbone, "--frozen", "--out", "run")
+        assert not cache.exists()
+
     def test_show_keeps_what_has_an_effect(self, good, mydata, backbone):
         good("fit", "mydata", *backbone, *QUICK, "--out", "run")
         summary = json.loads(good("show", "run", "--json").out)

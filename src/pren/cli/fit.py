@@ -118,7 +118,7 @@ def _default_folder(config: RunConfig) -> Path:
     if config.extractor is not None:
         asked = config.extractor
         way = "finetuned" if asked.finetune is not None else "trained" if asked.until is not None else "frozen"
-        backbone = f"{way}-{asked.backbone}"
+        backbone = "-".join(filter(None, [way, "mirrored" if asked.mirrored else None, asked.backbone]))
     # That it is images shows in the backbone.
     options = {key: value for key, value in config.options.items() if key != "images"}
     # Of a file the name without its ending; of a share like 0.2 all.

@@ -74,13 +74,11 @@ class RunFolder:
         """Start a run in a folder that is new or empty, and hold it."""
         folder = cls(path)
         folder._made = not folder.path.exists()
-        if folder.holds_run():
-            raise PrenError(f"{path} already holds a run: go on with --resume, or choose another folder with --out.")
+        folder.check_is_free()
         make_folder(folder.path)
         folder._lock = Lock(folder.path, str(config.record.get("command", "")))
         try:
-            if any(part.name != LOCK and not part.name.startswith(WRITING) for part in folder.path.iterdir()):
-                raise PrenError(f"{path} is not empty: choose another folder with --out.")
+            folder.check_is_free()  # nor has anybody written into it before we held it
             with folder._writing():
                 write_bytes(folder.path / CONFIG_FILE, with_checksum(config.to_yaml().encode()))
         except BaseException:
@@ -123,6 +121,16 @@ class RunFolder:
             if self._made:
                 with suppress(OSError):  # it holds something
                     self.path.rmdir()
+
+    def check_is_free(self) -> None:
+        """Raise a `PrenError` unless a run can start here; a folder that is not there is made later."""
+        if self.holds_run():
+            raise PrenError(
+                f"{self.path} already holds a run: go on with --resume, or choose another folder with --out."
+            )
+        parts = self.path.iterdir() if self.path.is_dir() else ()
+        if any(part.name != LOCK and not part.name.startswith(WRITING) for part in parts):
+            raise PrenError(f"{self.path} is not empty: choose another folder with --out.")
 
     def holds_run(self) -> bool:
         """Whether a run was ever started here."""

@@ -78,6 +78,8 @@ def train(
     with watching(fabric):
         with agreed(fabric):
             check_is_text(out)
+            if not resume and fabric.is_global_zero:
+                RunFolder(out).check_is_free()  # not after minutes of extraction
             config = config.resolved()
             method = config.create_method()
             method.check_processes(fabric.world_size)
