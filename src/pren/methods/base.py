@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-import torch
 from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
@@ -21,12 +20,13 @@ from pren.errors import PrenError
 from pren.files import make_folder
 from pren.inputs import Array, Inputs, as_inputs, chunks, joined
 from pren.methods.declarations import take_declarations
+from pren.methods.learned import LearnedState
 from pren.methods.params import Learned, Param, declared, param, validate
 from pren.methods.space import Choice, Space
 from pren.modules import Flat
 from pren.preparation import PREPARATIONS, Matrix, Preparation, flat
-from pren.problem import ClassTable, Problem, Setting, candidates_of
-from pren.refinement import REFINEMENTS, Refinement, ScoredPool
+from pren.problem import Problem, candidates_of
+from pren.refinement import REFINEMENTS, ScoredPool
 from pren.scoring import best_candidate, calibrated
 from pren.vision.preprocessing import Preprocessing
 
@@ -36,7 +36,7 @@ SCALINGS = Choice(("raw", "l2", "standard", "minmax", "whitened"))
 Self = TypeVar("Self", bound="Method")
 
 
-class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not typed
+class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not typed
     """A zero-shot method with scikit-learn's conventions.
 
     A method declares its parameters and what it learns (see `pren.methods.params`), and writes `_fit` and `_scores`.
@@ -84,11 +84,6 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
     )
     gamma: float = param(0.0, "γ: in GZSL, taken off the scores of seen classes; `pren fit` chooses it when not given.")
 
-    classes_: ClassTable
-    setting_: Setting
-    sample_shape_: tuple[int, ...]
-    preparation_: Preparation | None
-    refinement_: Refinement
     extractor_: dict[str, Any] | None = None
     tail_: dict[str, Tensor] | None = None
     preprocessing_: Preprocessing | None = None
@@ -326,13 +321,6 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
         """What `_scores` gives, computed by all processes together if the method can."""
         return self._scores(inputs)
 
-    def _candidates(self) -> NDArray[np.bool_]:
-        """(L,) the classes that an image can be taken for."""
-        return self.classes_.among(candidates_of(self.setting_))
-
-    def _is_fitted(self) -> bool:
-        return all(name in vars(self) for name in declared(type(self), Learned))
-
     def _check_fitted(self) -> None:
         if not self._is_fitted() or "refinement_" not in vars(self):
             raise PrenError(f"This {type(self).__name__} is not fitted yet: call fit(problem) first.")
@@ -362,62 +350,6 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not t
     def _order(self) -> NDArray[np.int64]:
         """(L,) rows of the class table in the order of the names, in which chance and networks have the classes."""
         return np.argsort(np.array(self.classes_.names), kind="stable")
-
-    def _sizes(self) -> dict[str, int]:
-        """What the letters in `learned` stand for."""
-        d, table = int(np.prod(self.sample_shape_)), self.classes_
-        return {
-            "d": d if self.preparation_ is None else self.preparation_.width(d),
-            "m": table.signatures.shape[1],
-            "L": len(table),
-            "S": int(table.seen.sum()),
-            "one": 1,
-        }
-
-    def _width(self) -> int:
-        """How many features an image has as the method sees it."""
-        return self._sizes()["d"]
-
-    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """What was learned: tensors, and JSON-ready facts."""
-        arrays = {name.removesuffix("_"): getattr(self, name) for name in declared(type(self), Learned)}
-        if self.preparation_ is not None:
-            arrays |= {f"preparation.{name}": array for name, array in self.preparation_.arrays.items()}
-        arrays |= {f"refinement.{name}": array for name, array in self.refinement_.arrays.items()}
-        return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}, {}
-
-    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        """The inverse of `_state`; the attributes of `Method` are already there.
-
-        Raises:
-            ValueError: If they do not belong together. (KeyError means the same.)
-        """
-        self.preparation_ = self._restore_preparation(tensors)
-        sizes = self._sizes()
-        for name, known in declared(type(self), Learned).items():
-            shape = tuple(sizes[side] if side in sizes else getattr(self, side) for side in known.shape)
-            tensor = tensors[name.removesuffix("_")]
-            if tensor.shape != shape or tensor.dtype != torch.float64:
-                raise ValueError(f"{name} is {tensor.dtype} {tuple(tensor.shape)}, not float64 {shape}")
-            setattr(self, name, tensor.numpy())
-
-    def _restore_preparation(self, tensors: dict[str, Tensor]) -> Preparation:
-        arrays = _arrays_of("preparation", tensors)
-        return PREPARATIONS[self.features].restore(arrays, int(np.prod(self.sample_shape_)))
-
-    def _restore_refinement(self, tensors: dict[str, Tensor]) -> None:
-        """After `_restore`: a backbone says how long its features are."""
-        arrays = _arrays_of("refinement", tensors)
-        self.refinement_ = REFINEMENTS[self.refinement].restore(arrays, self._candidates(), self._width())
-
-
-def _arrays_of(part: str, tensors: dict[str, Tensor]) -> dict[str, Matrix]:
-    """What `_state` calls "part.name", by its name."""
-    prefix = f"{part}."
-    own = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-    if any(tensor.dtype != torch.float64 for tensor in own.values()):
-        raise ValueError(f"the {part} is not in double precision")
-    return {name: tensor.numpy() for name, tensor in own.items()}
 
 
 take_declarations(Method)

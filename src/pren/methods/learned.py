@@ -1,0 +1,90 @@
+"""What a method has learned: its shapes, as tensors for a file, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pren.methods.params import Learned, declared
+from pren.preparation import PREPARATIONS, Matrix, Preparation
+from pren.problem import ClassTable, Setting, candidates_of
+from pren.refinement import REFINEMENTS, Refinement
+
+
+class LearnedState:
+    """The part of a `Method` that knows what fitting leaves behind."""
+
+    features: str
+    refinement: str
+    classes_: ClassTable
+    setting_: Setting
+    sample_shape_: tuple[int, ...]
+    preparation_: Preparation | None
+    refinement_: Refinement
+
+    def _candidates(self) -> NDArray[np.bool_]:
+        """(L,) the classes that an image can be taken for."""
+        return self.classes_.among(candidates_of(self.setting_))
+
+    def _is_fitted(self) -> bool:
+        return all(name in vars(self) for name in declared(type(self), Learned))
+
+    def _sizes(self) -> dict[str, int]:
+        """What the letters in `learned` stand for."""
+        d, table = int(np.prod(self.sample_shape_)), self.classes_
+        return {
+            "d": d if self.preparation_ is None else self.preparation_.width(d),
+            "m": table.signatures.shape[1],
+            "L": len(table),
+            "S": int(table.seen.sum()),
+            "one": 1,
+        }
+
+    def _width(self) -> int:
+        """How many features an image has as the method sees it."""
+        return self._sizes()["d"]
+
+    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """What was learned: tensors, and JSON-ready facts."""
+        arrays = {name.removesuffix("_"): getattr(self, name) for name in declared(type(self), Learned)}
+        if self.preparation_ is not None:
+            arrays |= {f"preparation.{name}": array for name, array in self.preparation_.arrays.items()}
+        arrays |= {f"refinement.{name}": array for name, array in self.refinement_.arrays.items()}
+        return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}, {}
+
+    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        """The inverse of `_state`; the attributes of `Method` are already there.
+
+        Raises:
+            ValueError: If they do not belong together. (KeyError means the same.)
+        """
+        self.preparation_ = self._restore_preparation(tensors)
+        sizes = self._sizes()
+        for name, known in declared(type(self), Learned).items():
+            shape = tuple(sizes[side] if side in sizes else getattr(self, side) for side in known.shape)
+            tensor = tensors[name.removesuffix("_")]
+            if tensor.shape != shape or tensor.dtype != torch.float64:
+                raise ValueError(f"{name} is {tensor.dtype} {tuple(tensor.shape)}, not float64 {shape}")
+            setattr(self, name, tensor.numpy())
+
+    def _restore_preparation(self, tensors: dict[str, Tensor]) -> Preparation:
+        arrays = _arrays_of("preparation", tensors)
+        return PREPARATIONS[self.features].restore(arrays, int(np.prod(self.sample_shape_)))
+
+    def _restore_refinement(self, tensors: dict[str, Tensor]) -> None:
+        """After `_restore`: a backbone says how long its features are."""
+        arrays = _arrays_of("refinement", tensors)
+        self.refinement_ = REFINEMENTS[self.refinement].restore(arrays, self._candidates(), self._width())
+
+
+def _arrays_of(part: str, tensors: dict[str, Tensor]) -> dict[str, Matrix]:
+    """What `_state` calls "part.name", by its name."""
+    prefix = f"{part}."
+    own = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    if any(tensor.dtype != torch.float64 for tensor in own.values()):
+        raise ValueError(f"the {part} is not in double precision")
+    return {name: tensor.numpy() for name, tensor in own.items()}
