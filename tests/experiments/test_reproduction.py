@@ -5,6 +5,7 @@ import torch
 
 from pren.experiments.parameters import Parameters
 from pren.experiments.reproduction import paper
+from pren.experiments.reproduction.claims import Finding, _verdict
 from pren.experiments.reproduction.complexity import WIDTH, _heads, complexity, multiply_adds, share_of_more_heads
 from pren.experiments.reproduction.sheets import Sheet, keep_sheets, read_sheets
 from pren.methods.registry import METHODS
@@ -71,3 +72,11 @@ def test_parameters_can_be_joined():
 def test_advice_of_the_data_is_for_methods_that_it_fits(method, hidden):
     """ReViSE's `hidden` is a number, and `pren fit numbers-features --method revise` was an error."""
     assert RunConfig(data="numbers-features", method=method).resolved().params["hidden"] == hidden
+
+
+def test_the_embedded_data_decide_a_verdict_only_alone():
+    paper_says, ours = Finding(False, "CUB PS"), Finding(True, "numbers", embedded=True)
+    assert _verdict([]) == "cannot be tested here"
+    assert _verdict([ours]) == "holds"
+    assert _verdict([paper_says, ours]) == "does not hold here"
+    assert _verdict([paper_says, Finding(True, "CUB SS"), ours]) == "holds in part"
