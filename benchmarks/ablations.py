@@ -34,10 +34,10 @@ from pren.core.pseudo import Classes, PseudoLabels, Scores, top_per_class
 from pren.core.voting import Network, ScoreRule, mean_probabilities, vote_shares
 from pren.data import find_dataset, load
 from pren.evaluation import MAIN_FIGURE, evaluate
+from pren.foundation.seeds import stream
 from pren.methods.pren import PrEN
+from pren.methods.selection import SELECTIONS
 from pren.problem import Answers, Problem, Setting
-from pren.seeds import stream
-from pren.selection import SELECTIONS
 
 STORE = Path(__file__).parent.parent / "docs" / "results" / "ablations"
 

@@ -18,8 +18,8 @@ import torch
 
 from benchmarks.tables import Table
 from benchmarks.timing import Settings
-from pren.allocation import SET_BY_HAND, keep_memory
-from pren.vision.extraction import Extractor, FrozenBackbone
+from pren.foundation.allocation import SET_BY_HAND, keep_memory
+from pren.images.extraction import Extractor, FrozenBackbone
 
 WAYS = ("given-back", "kept")
 

@@ -22,11 +22,11 @@ from PIL.JpegImagePlugin import JpegImageFile
 from benchmarks.extraction import MB, photographs
 from benchmarks.tables import Table
 from benchmarks.timing import Settings, interleave
-from pren.vision.decoding import decode
-from pren.vision.extraction import Extractor, FrozenBackbone
-from pren.vision.folders import list_images
-from pren.vision.preprocessing import Levels, Preprocessing
-from pren.vision.weights import installed_backbone
+from pren.images.decoding import decode
+from pren.images.extraction import Extractor, FrozenBackbone
+from pren.images.folders import list_images
+from pren.images.preprocessing import Levels, Preprocessing
+from pren.images.weights import installed_backbone
 
 SIZE = (4000, 3000)
 TIGHT = (3584, 2688)  # an eighth of it is just as large as it must be for 224 x 224 pixels

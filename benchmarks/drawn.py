@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from benchmarks.tables import Table
 from pren.cli.options import parse_assignments
 from pren.data import load
-from pren.inputs import ArrayInputs
 from pren.methods.registry import create
 from pren.problem import ClassTable, Problem
+from pren.problem.inputs import ArrayInputs
 
 DEFAULT = [
     "pren-pool",

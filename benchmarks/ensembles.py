@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from pren.core.ensemble import Ensemble
 from pren.core.projection import LabelEmbeddings
-from pren.engine.kept_memory import KeptLinear
+from pren.training.kept_memory import KeptLinear
 
 
 @dataclass(frozen=True)

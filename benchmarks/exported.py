@@ -16,12 +16,12 @@ from benchmarks.ensembles import Size, batched
 from benchmarks.tables import Table
 from benchmarks.timing import Settings, interleave
 from pren.core.voting import Network
-from pren.export.files import as_bytes
-from pren.export.program import Program, Whole
-from pren.extras import need
-from pren.modules import Flat, Gaussians
-from pren.preparation.whitening import WhitenedModule
-from pren.vision.extraction import BATCH, BATCH_ON_CPU, Extractor, FrozenBackbone
+from pren.foundation.extras import need
+from pren.images.extraction import BATCH, BATCH_ON_CPU, Extractor, FrozenBackbone
+from pren.label.export.files import as_bytes
+from pren.label.export.program import Program, Whole
+from pren.methods.formulas import Flat, Gaussians
+from pren.methods.preparation.whitening import WhitenedModule
 
 BACKBONES: tuple[str, ...] = ("resnet34", "tf_efficientnet_lite0")
 DIRECTIONS = 100  # of whitened features

@@ -23,11 +23,11 @@ from PIL import Image
 
 from benchmarks.tables import Table
 from benchmarks.timing import Settings
-from pren.engine.processes import single_process
-from pren.vision.cache import FeatureCache
-from pren.vision.extraction import BATCH_ON_CPU, WORKERS, Extractor, FrozenBackbone, extract
-from pren.vision.folders import list_images
-from pren.vision.images import ImageFiles
+from pren.images.cache import FeatureCache
+from pren.images.extraction import BATCH_ON_CPU, WORKERS, Extractor, FrozenBackbone, extract
+from pren.images.files import ImageFiles
+from pren.images.folders import list_images
+from pren.training.processes import single_process
 
 MB = 1e6
 BACKBONE = "tf_efficientnet_lite0"

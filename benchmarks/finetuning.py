@@ -27,11 +27,11 @@ import torch
 from benchmarks.tables import Table
 from pren.data import load
 from pren.evaluation import evaluate
-from pren.experiments.memory import peak_memory
+from pren.images.files import image_files
 from pren.methods.registry import create
+from pren.research.memory import peak_memory
 from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
-from pren.vision.images import image_files
 
 STORE = Path(__file__).parent.parent / "docs" / "results" / "finetuning"
 PREPARED = {"features": "whitened", "refinement": "soft-kmeans"}

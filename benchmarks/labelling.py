@@ -27,14 +27,14 @@ from benchmarks.decoding import SIZE, enlarged, mosaic
 from benchmarks.extraction import MB, Watch, photographs
 from benchmarks.tables import Table
 from benchmarks.timing import Settings
-from pren.labelling import Wanted, label
-from pren.methods.eszsl import ESZSL
-from pren.predictor import Predictor
+from pren.images.extraction import BATCH_ON_CPU, WORKERS, Extractor, FrozenBackbone
+from pren.images.files import ImageFiles
+from pren.images.folders import list_images
+from pren.images.photographs import freeze
+from pren.label import Wanted, label
+from pren.label.predictor import Predictor
+from pren.methods.rivals.eszsl import ESZSL
 from pren.problem import ClassTable, Problem
-from pren.vision.extraction import BATCH_ON_CPU, WORKERS, Extractor, FrozenBackbone
-from pren.vision.folders import list_images
-from pren.vision.images import ImageFiles
-from pren.vision.photographs import freeze
 
 CLASSES = 200
 

@@ -20,9 +20,9 @@ from benchmarks.ensembles import Size, batched
 from benchmarks.tables import Table
 from benchmarks.timing import Settings
 from pren.core.voting import Network
-from pren.engine.chunks import apply, images_for_heads
-from pren.experiments.memory import peak_memory
-from pren.inputs import ArrayInputs
+from pren.problem.inputs import ArrayInputs
+from pren.research.memory import peak_memory
+from pren.training.chunks import apply, images_for_heads
 
 MB = 1e6
 

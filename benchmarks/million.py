@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from benchmarks.tables import Table
 from benchmarks.timing import OtherLoad, Settings
 from pren.data import load
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 from pren.problem import Answers, Problem
 
 MB = 1e6

@@ -21,14 +21,14 @@ import torch
 
 from benchmarks.finetuning import PREN, STORE, TITLES, WAYS
 from benchmarks.tables import Table
-from pren.allocation import keep_memory
 from pren.data import load
-from pren.engine.processes import single_process
+from pren.foundation.allocation import keep_memory
+from pren.images.extraction import Extractor
+from pren.images.finetune.finetuned import School
+from pren.images.finetune.finetuning import Finetuning
+from pren.images.photographs import freeze
 from pren.runs.finetuning import DRAWS, STRENGTHS
-from pren.vision.extraction import Extractor
-from pren.vision.finetuned import School
-from pren.vision.finetuning import Finetuning
-from pren.vision.photographs import freeze
+from pren.training.processes import single_process
 
 COSTS, FIGURE = STORE / "costs.json", STORE / "minutes.png"
 SAMPLES = (64, 320)  # photographs that a step is measured on

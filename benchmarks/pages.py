@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benchmarks import ablations, finetuning, minutes
 from benchmarks.tables import Table
-from pren.experiments.reproduction.sheets import read_sheets
-from pren.experiments.reproduction.tables import MISSING
+from pren.research.reproduction.sheets import read_sheets
+from pren.research.reproduction.tables import MISSING
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 PAGES = tuple(RESULTS / f"{name}.md" for name in ("claims", "ablations", "finetuning"))

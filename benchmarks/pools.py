@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from benchmarks.tables import Table
 from benchmarks.timing import Settings
 from pren.data import load
-from pren.errors import PrenError
-from pren.experiments.memory import peak_memory
+from pren.foundation.errors import PrenError
 from pren.methods.registry import create
 from pren.problem import Problem
+from pren.research.memory import peak_memory
 
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "pren-pool": ("pren-pool", {}),

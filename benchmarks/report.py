@@ -13,12 +13,12 @@ from PIL import Image
 
 from benchmarks.tables import Table
 from benchmarks.timing import Settings
+from pren.images.files import ImageFiles
 from pren.problem import Answers
 from pren.report import report_run
 from pren.runs.config import RunConfig
 from pren.runs.reopening import Outcome, open_run
 from pren.runs.train import train
-from pren.vision.images import ImageFiles
 
 SEEN, WIDTH, ATTRIBUTES = 40, 512, 80
 PHOTOGRAPH = (500, 375)  # as CUB's are

@@ -15,8 +15,8 @@ from benchmarks.tables import Table
 from benchmarks.timing import Settings, interleave
 from benchmarks.training_step import ADAM, Trainer
 from pren.core.voting import Network
-from pren.engine.chunks import apply, images_for_heads
-from pren.inputs import ArrayInputs
+from pren.problem.inputs import ArrayInputs
+from pren.training.chunks import apply, images_for_heads
 
 
 def run(settings: Settings) -> list[Table]:

@@ -20,11 +20,11 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks.tables import Table
 from pren.data import load
-from pren.inputs import ArrayInputs
+from pren.images.extraction import Extractor, FrozenBackbone
+from pren.images.photographs import freeze
 from pren.problem import ClassTable, Problem
+from pren.problem.inputs import ArrayInputs
 from pren.trust.familiarity import Familiarity
-from pren.vision.extraction import Extractor, FrozenBackbone
-from pren.vision.photographs import freeze
 
 BACKBONE = "tf_efficientnet_lite0"
 SIZES = [(100, 30, 15), (60, 20, 10), (27, 6, 6), (20, 10, 5)]  # seen, unseen, and species that nobody has named

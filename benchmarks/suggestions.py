@@ -21,7 +21,7 @@ from pren.data import load
 from pren.methods.base import Method
 from pren.methods.registry import create
 from pren.problem import UNKNOWN, Problem
-from pren.scoring import top_classes
+from pren.problem.scoring import top_classes
 from pren.trust.suggestion import suggest
 
 DEFAULT = [

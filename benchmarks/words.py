@@ -23,12 +23,12 @@ from benchmarks.bird_sentences import sentences
 from benchmarks.tables import Table
 from pren.cli.options import parse_assignments
 from pren.data import load
-from pren.experiments.weights import from_ratios
+from pren.describe import TEMPLATES as PLAIN
+from pren.describe import Signatures, combine, encode, in_templates
 from pren.methods.base import Method
 from pren.methods.registry import create
 from pren.problem import ClassTable, Problem
-from pren.signatures import TEMPLATES as PLAIN
-from pren.signatures import Signatures, combine, encode, in_templates
+from pren.research.weights import from_ratios
 
 METHODS = [
     "pren-pool",

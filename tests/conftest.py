@@ -12,12 +12,12 @@ from PIL import Image
 
 from pren.core.ensemble import Ensemble
 from pren.core.projection import LabelEmbeddings
-from pren.errors import PrenError
-from pren.experiments import computing
-from pren.experiments.cells import Result, compute
+from pren.foundation.errors import PrenError
+from pren.images import weights
+from pren.images.precision import check_bfloat16
 from pren.problem import Problem
-from pren.vision import weights
-from pren.vision.precision import check_bfloat16
+from pren.research import computing
+from pren.research.cells import Result, compute
 
 settings.register_profile("pren", deadline=None)  # the machine may be busy, and timings are not tested here
 settings.register_profile("quick", deadline=None, max_examples=20)  # for `make check`
@@ -182,7 +182,7 @@ def tiny_weights(tmp_path_factory):
     import torch
     from safetensors.torch import save_file
 
-    from pren.vision.torchvision_operators import import_timm
+    from pren.images.torchvision_operators import import_timm
 
     path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
     with torch.random.fork_rng(devices=[]):
@@ -206,7 +206,7 @@ def tiny_clip(monkeypatch, tmp_path):
     import torch
     from safetensors.torch import save_file
 
-    from pren.vision.clip import ClipName, import_open_clip
+    from pren.images.clip import ClipName, import_open_clip
 
     factory = import_open_clip().factory
     monkeypatch.setattr(factory, "_MODEL_CONFIGS", {**factory._MODEL_CONFIGS, "tiny": CLIP_TOWERS})

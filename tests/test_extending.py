@@ -14,19 +14,19 @@ import torch
 import yaml
 
 from pren.data import DATASETS, load
+from pren.describe import ENCODERS
 from pren.evaluation import evaluate
-from pren.experiments.comparison import ComparisonPlan, compare
-from pren.experiments.sampling import Sampler
+from pren.images.backbones import create_backbone, list_backbones
+from pren.images.registered import BACKBONES
+from pren.methods.preparation import PREPARATIONS
+from pren.methods.refinement import REFINEMENTS
 from pren.methods.registry import METHODS, create
+from pren.methods.selection import SELECTIONS
 from pren.methods.storage import load_model
-from pren.preparation import PREPARATIONS
-from pren.refinement import REFINEMENTS
+from pren.research.comparison import ComparisonPlan, compare
+from pren.research.sampling import Sampler
 from pren.runs.config import RunConfig
 from pren.runs.train import train
-from pren.selection import SELECTIONS
-from pren.signatures import ENCODERS
-from pren.vision.backbones import create_backbone, list_backbones
-from pren.vision.registered import BACKBONES
 
 pytestmark = pytest.mark.slow
 
@@ -124,7 +124,7 @@ def test_the_method_learns_and_can_be_kept(example, setting, chance, tmp_path):
 
 
 def test_it_can_be_tuned_compared_and_run(example, here, tmp_path):
-    from pren.experiments.tuning import tune
+    from pren.research.tuning import tune
 
     config = RunConfig(data="blobs", setting="gzsl", method=METHOD)
     tuned = tune(config, tmp_path / "tuned", trials=3)

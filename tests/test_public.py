@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import pren
-from pren.version import __version__
+from pren.foundation.version import __version__
 
 NAMES = {
     "ESZSL",

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks import pages
-from pren.experiments.cells import Cell, Result
-from pren.experiments.summary import summarise
-from pren.experiments.tables import csv_table, percent_spread
 from pren.methods.registry import METHODS
+from pren.research.cells import Cell, Result
+from pren.research.summary import summarise
+from pren.research.tables import csv_table, percent_spread
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 STORES = sorted(path.parent for path in RESULTS.glob("*/table.csv"))

@@ -24,7 +24,7 @@ from campaigns.crash.moments import Draw, draw_moments, wait_for
 from campaigns.crash.phases import PHASES
 from campaigns.crash.processes import HANGS, Case, process
 from campaigns.crash.reference import Reference, hash_models, measure, seconds_of_imports
-from pren.files import sha256
+from pren.foundation.files import sha256
 from pren.methods.storage import MODEL_FILE
 
 # Short rounds with checkpoints of megabytes: much to hit, little to wait for.

@@ -17,13 +17,13 @@ from safetensors.torch import save_file
 from campaigns.crash.comparison import differences
 from campaigns.fuzz.templates import draw_photographs, problem
 from pren.cli.options import parse_assignments
-from pren.labelling import parts_folder
-from pren.labelling.job import ROWS
+from pren.images.cache import ROWS_FILE
+from pren.images.extraction import Extractor
+from pren.images.torchvision_operators import import_timm
+from pren.label import parts_folder
+from pren.label.job import ROWS
 from pren.runs.config import RunConfig
 from pren.runs.train import train
-from pren.vision.cache import ROWS_FILE
-from pren.vision.extraction import Extractor
-from pren.vision.torchvision_operators import import_timm
 
 SMALL = (
     "heads=4",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from pren.files import WRITING
-from pren.runs.manifest import MANIFEST
+from pren.foundation.files import WRITING
+from pren.runs.store.manifest import MANIFEST
 
 BEFORE = "before config.yaml"
 START = "start-up"

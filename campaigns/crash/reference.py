@@ -12,7 +12,7 @@ import torch
 from campaigns.crash.comparison import differences
 from campaigns.crash.processes import Case, process
 from pren.core.progressive import Round
-from pren.files import sha256
+from pren.foundation.files import sha256
 from pren.methods.base import Method
 from pren.methods.storage import MODEL_FILE
 from pren.runs.config import RunConfig

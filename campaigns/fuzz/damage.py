@@ -18,11 +18,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from campaigns.fuzz.mutations import BYTE_EDITS, FORGED_YAML, JSON_EDITS, PLACES, ByteEdit, StructureEdit
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 from pren.methods.storage import MODEL_FILE, read_model, write_model
-from pren.runs.checkpoint import FILES, STATE_FILE, TRAINING_FILE
-from pren.runs.folder import CONFIG_FILE, result_files
-from pren.runs.manifest import MANIFEST, with_checksum, write_manifest
+from pren.runs.store.checkpoint import FILES, STATE_FILE, TRAINING_FILE
+from pren.runs.store.folder import CONFIG_FILE, result_files
+from pren.runs.store.manifest import MANIFEST, with_checksum, write_manifest
 from pren.trust import TRUST_FILE
 
 KINDS = (

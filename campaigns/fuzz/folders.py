@@ -15,7 +15,7 @@ from hypothesis.strategies import SearchStrategy
 from campaigns.fuzz.command import REFUSED, SUCCESS, Result, changes, pren, snapshot
 from campaigns.fuzz.damage import LOCKED, OTHER_DAMAGES, SAID, SPOILS, TENSORS, Damage, Spoil
 from campaigns.fuzz.templates import RUNS, Workshop
-from pren.vision.cache import FACTS_FILE
+from pren.images.cache import FACTS_FILE
 
 VERBS = ("show", "show as text", "evaluate", "predict", "suggest", "report", "classes", "continue", "resume")
 TEMPLATES = (*RUNS, "own")

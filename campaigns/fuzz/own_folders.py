@@ -16,8 +16,8 @@ from hypothesis.strategies import SearchStrategy
 from campaigns.fuzz.command import SUCCESS, changes, pren, snapshot
 from campaigns.fuzz.mutations import BYTE_EDITS, LINE_EDITS, ByteEdit, LineEdit
 from campaigns.fuzz.templates import EXTRACTOR, Workshop
-from pren.files import from_cell
-from pren.runs.folder import REPORT_FILE
+from pren.foundation.files import from_cell
+from pren.runs.store.folder import REPORT_FILE
 
 TABLES = ("signatures.csv", "labels.csv", "answers.csv")
 NAMES = (

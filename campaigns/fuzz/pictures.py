@@ -23,9 +23,9 @@ from PIL import ExifTags, Image
 from campaigns.fuzz.command import REFUSED, SUCCESS, limited
 from campaigns.fuzz.engine import Report
 from campaigns.fuzz.mutations import ByteEdit
-from pren.errors import PrenError
-from pren.vision.decoding import decode, without_warnings
-from pren.vision.preprocessing import plain
+from pren.foundation.errors import PrenError
+from pren.images.decoding import decode, without_warnings
+from pren.images.preprocessing import plain
 
 WANTED = (plain((3, 20, 30)), plain((1, 8, 8)))
 FOLLOWED = ("PIL", "vision")  # folders whose lines are counted

@@ -11,7 +11,7 @@ from hypothesis.strategies import SearchStrategy
 
 from campaigns.fuzz.command import SUCCESS
 from campaigns.fuzz.templates import Workshop
-from pren.files import from_cell, write_csv
+from pren.foundation.files import from_cell, write_csv
 
 Rows = list[list[str]]
 # Surrogates cannot be written to any file, and no class name holds one; NUL is fit for csv.reader from Python 3.11 on.

@@ -16,11 +16,11 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from pren.core.progressive import Round
+from pren.images.extraction import Extractor
+from pren.images.torchvision_operators import import_timm
 from pren.methods.base import Method
 from pren.runs.config import RunConfig
 from pren.runs.train import train
-from pren.vision.extraction import Extractor
-from pren.vision.torchvision_operators import import_timm
 
 PARAMS: dict[str, Any] = {
     "heads": 2,

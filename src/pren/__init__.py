@@ -8,50 +8,50 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pren.version import __version__
+from pren.foundation.version import __version__
 
 if TYPE_CHECKING:
     from pren.data import list_datasets, load, register_dataset
-    from pren.errors import PrenError
+    from pren.describe import register_encoder
     from pren.evaluation import evaluate
+    from pren.foundation.errors import PrenError
+    from pren.images.backbones import list_backbones
+    from pren.images.photographs import freeze
+    from pren.images.registered import register_backbone
+    from pren.label.predictor import Predictions, Predictor
     from pren.methods.base import Method
-    from pren.methods.eszsl import ESZSL
     from pren.methods.pren import PrEN
     from pren.methods.pren_pool import PrENPool
     from pren.methods.registry import create, list_methods, register_method
+    from pren.methods.rivals.eszsl import ESZSL
     from pren.methods.storage import load_model
-    from pren.predictor import Predictions, Predictor
     from pren.problem import Answers, ClassTable, Problem
-    from pren.signatures import register_encoder
     from pren.trust import Trust, assess
-    from pren.vision.backbones import list_backbones
-    from pren.vision.photographs import freeze
-    from pren.vision.registered import register_backbone
 
 _HOMES = {
     "Answers": "pren.problem",
     "ClassTable": "pren.problem",
-    "ESZSL": "pren.methods.eszsl",
+    "ESZSL": "pren.methods.rivals.eszsl",
     "Method": "pren.methods.base",
     "PrEN": "pren.methods.pren",
     "PrENPool": "pren.methods.pren_pool",
-    "PrenError": "pren.errors",
-    "Predictions": "pren.predictor",
-    "Predictor": "pren.predictor",
+    "PrenError": "pren.foundation.errors",
+    "Predictions": "pren.label.predictor",
+    "Predictor": "pren.label.predictor",
     "Problem": "pren.problem",
     "Trust": "pren.trust",
     "assess": "pren.trust",
     "create": "pren.methods.registry",
     "evaluate": "pren.evaluation",
-    "freeze": "pren.vision.photographs",
-    "list_backbones": "pren.vision.backbones",
+    "freeze": "pren.images.photographs",
+    "list_backbones": "pren.images.backbones",
     "list_datasets": "pren.data",
     "list_methods": "pren.methods.registry",
     "load": "pren.data",
     "load_model": "pren.methods.storage",
-    "register_backbone": "pren.vision.registered",
+    "register_backbone": "pren.images.registered",
     "register_dataset": "pren.data",
-    "register_encoder": "pren.signatures",
+    "register_encoder": "pren.describe",
     "register_method": "pren.methods.registry",
 }
 

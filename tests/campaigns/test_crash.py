@@ -32,7 +32,7 @@ from campaigns.crash.phases import (
 from campaigns.crash.processes import Case
 from campaigns.crash.reference import hash_models
 from campaigns.crash.strikes import Struck, Yard, strike_run, strikes_summary
-from pren.files import WRITING
+from pren.foundation.files import WRITING
 
 SMALL = {"heads": 4, "dim": 4, "hidden": [16], "initial_batches": 1, "batches": 1, "batch_size": 16}
 SHORT = {**SMALL, "heads": 12, "hidden": [128, 128], "rounds": 6, "initial_batches": 10, "batches": 10}
@@ -146,7 +146,7 @@ def test_a_forked_command_ends_as_any_other(tmp_path):
     refused = Forked(["show", "nowhere"], ENVIRONMENT, tmp_path / "log", tmp_path)
     assert refused.wait() == refused.poll() == 2
     assert (tmp_path / "log").read_text() == (
-        "Error: nowhere is not a run folder: it has no config.yaml. 'pren fit' makes one.\n"
+        "Error [not-a-run]: nowhere is not a run folder: it has no config.yaml. 'pren fit' makes one.\n"
     )
     killed = Forked(["show", "nowhere"], ENVIRONMENT, tmp_path / "log", tmp_path)
     killed.kill()

@@ -19,8 +19,8 @@ from pren.core.projection import (
     similarity_matrix,
     top_eigenvectors,
 )
-from pren.errors import PrenError
-from pren.seeds import stream
+from pren.foundation.errors import PrenError
+from pren.foundation.seeds import stream
 
 
 def similarity_by_loops(seen, subset):

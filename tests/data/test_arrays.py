@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pren.data.arrays import load_arrays, read_inputs
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 from pren.problem import UNKNOWN
 
 NAMES = np.array(["ape", "bee", "cat", "dogfish"])

@@ -16,11 +16,11 @@ from scipy.io import loadmat, savemat
 
 from pren.core.pseudo import PseudoLabels, top_per_class
 from pren.data import load, xlsa17_images
-from pren.data.benchmarks import find_benchmark
-from pren.data.xlsa17_images import read_images, spelled_class
-from pren.errors import PrenError
+from pren.data.benchmarks.registered import find_benchmark
+from pren.data.benchmarks.xlsa17_images import read_images, spelled_class
 from pren.evaluation import evaluate
-from pren.methods.eszsl import ESZSL
+from pren.foundation.errors import PrenError
+from pren.methods.rivals.eszsl import ESZSL
 from pren.problem import Answers, ClassTable, Problem
 
 CANDIDATES = [os.environ.get("PREN_DATA"), Path(__file__).parents[2].parent / "shared" / "data"]

@@ -15,11 +15,11 @@ from PIL import Image
 
 from pren.data import findings as findings_module
 from pren.data import load, load_folder, report_folder
-from pren.data.findings import Finding, Findings
-from pren.data.folder import read_folder
-from pren.errors import PrenError
+from pren.data.folder.findings import Finding, Findings
+from pren.data.folder.load import read_folder
+from pren.describe import ENCODERS, register_encoder, sentences
+from pren.foundation.errors import PrenError
 from pren.problem import UNKNOWN
-from pren.signatures import ENCODERS, register_encoder, sentences
 
 SIGNATURES = "class,striped,hooves,swims\nhorse,0,1,0\ntiger,1,0,0.5\nzebra,1,1,0\nseal,0,0,1\n"
 

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from pren.data import class_folds, load, load_folder, report_folder
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 from pren.problem import UNKNOWN
 
 SIGNATURES = "class,striped,hooves,swims\nhorse,0,1,0\ntiger,1,0,0.5\nzebra,1,1,0\nseal,0,0,1\n"

@@ -7,11 +7,11 @@ import pytest
 from PIL import Image
 
 from pren.data import class_folds, own_folds
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
+from pren.images.files import ImageFiles
+from pren.images.preprocessing import plain
 from pren.methods.pren import PrEN
 from pren.problem import ClassTable, Problem
-from pren.vision.images import ImageFiles
-from pren.vision.preprocessing import plain
 
 
 def named(problem, labels):

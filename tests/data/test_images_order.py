@@ -12,10 +12,10 @@ from PIL import Image
 from scipy.io import savemat
 
 from pren.data import load
-from pren.data.xlsa17_images import names_below, spelled_class
-from pren.errors import PrenError
-from pren.vision.images import ImageFiles
-from pren.vision.preprocessing import plain
+from pren.data.benchmarks.xlsa17_images import names_below, spelled_class
+from pren.foundation.errors import PrenError
+from pren.images.files import ImageFiles
+from pren.images.preprocessing import plain
 from tests.data.test_xlsa17 import CLASSES, LABELS, TEST_UNSEEN, N, cell, contents, images
 
 NAMES = [f"{CLASSES[label]}/{image}.jpg" for image, label in enumerate(LABELS)]

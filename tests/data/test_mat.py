@@ -18,8 +18,8 @@ from scipy.io import savemat
 from scipy.sparse import csc_matrix
 
 from pren.data import mat, mat_child
-from pren.data.mat import mat_shapes, read_mat, texts
-from pren.errors import PrenError
+from pren.data.benchmarks.mat import mat_shapes, read_mat, texts
+from pren.foundation.errors import PrenError
 
 pytestmark = pytest.mark.slow
 

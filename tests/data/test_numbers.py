@@ -7,8 +7,8 @@ import pytest
 
 from pren.data import numbers
 from pren.data.numbers import NO_SHIFT, Shift, load_numbers, split_classes
-from pren.errors import PrenError
-from pren.inputs import Inputs
+from pren.foundation.errors import PrenError
+from pren.problem.inputs import Inputs
 
 
 def pixels(inputs: Inputs) -> np.ndarray:

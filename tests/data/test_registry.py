@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pren.data import DATASETS, find_dataset, list_datasets, load, load_numbers, register_dataset, survey
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 
 FEW = {"per_class": 1, "pool_per_class": 1}
 

@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 
 from pren.data import load, report_folder
-from pren.data.class_sources import filled
-from pren.errors import PrenError
-from pren.signatures import ENCODERS, KnownEncoder, Recipe, register_encoder
+from pren.data.folder.class_sources import filled
+from pren.describe import ENCODERS, KnownEncoder, Recipe, register_encoder
+from pren.foundation.errors import PrenError
 
 SIGNATURES = "class,striped,hooves\nhorse,0,1\ntiger,1,0\nzebra,1,1\nseal,0.5,0.25\n"
 DESCRIPTIONS = """class,description

@@ -9,7 +9,7 @@ from scipy.io import savemat
 from scipy.sparse import csc_matrix
 
 from pren.data import load, own_folds
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 from pren.runs.config import RunConfig
 from pren.runs.opening import open_folds
 

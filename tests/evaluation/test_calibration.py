@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from pren.errors import PrenError
 from pren.evaluation import Curve, Marks, best_gamma, evaluate, evaluate_marks, trade_off
+from pren.foundation.errors import PrenError
 from pren.problem import UNKNOWN, Answers, ClassTable
 
 

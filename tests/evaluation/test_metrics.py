@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.metrics import balanced_accuracy_score
 
-from pren.errors import PrenError
 from pren.evaluation import Metrics, evaluate
+from pren.foundation.errors import PrenError
 from pren.problem import UNKNOWN, Answers, ClassTable, Setting
 
 

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from scipy.io import savemat
 
 from pren.cli import __main__ as command_line
-from pren.vision.torchvision_operators import import_timm
+from pren.images.torchvision_operators import import_timm
 
 SMALL = (
     "--method=pren",
@@ -96,13 +96,13 @@ def bad(pren):
     def run(*arguments):
         result = pren(*arguments)
         lines = result.err.splitlines()
-        messages = [line for line in lines if line.startswith("Error:")]
+        messages = [line for line in lines if line.startswith("Error")]
         assert result.code == 2
         assert result.out == ""
         assert len(messages) == 1
         assert lines[-1] == messages[0]
         assert "Traceback" not in result.err
-        return messages[0].removeprefix("Error: ")
+        return messages[0].partition(": ")[2]
 
     return run
 

@@ -248,7 +248,7 @@ class TestFolders:
 
 def test_a_defect_is_not_hidden(pren, data, monkeypatch):
     """What the user cannot mend keeps its traceback (and Python exits with 1)."""
-    from pren.methods.eszsl import ESZSL
+    from pren.methods.rivals.eszsl import ESZSL
 
     def fail(self, problem):
         raise ZeroDivisionError
@@ -266,7 +266,7 @@ def test_a_defect_is_not_hidden(pren, data, monkeypatch):
     ],
 )
 def test_too_little_memory_is_explained(bad, data, monkeypatch, error):
-    from pren.methods.eszsl import ESZSL
+    from pren.methods.rivals.eszsl import ESZSL
 
     def fail(self, problem):
         raise error

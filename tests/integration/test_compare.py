@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pren.experiments import computing
+from pren.research import computing
 
 PARAMS = "progressive: {rounds: 1, initial_batches: 4, batches: 1, hidden: [8]}\n"
 

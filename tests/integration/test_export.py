@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pren.predictor import Predictor
-from pren.runs.manifest import MANIFEST
-from pren.vision.weights import PACKAGES
+from pren.images.weights import PACKAGES
+from pren.label.predictor import Predictor
+from pren.runs.store.manifest import MANIFEST
 
 pytestmark = pytest.mark.slow
 runtime = pytest.importorskip("onnxruntime", reason="pip install 'pren[export]'")

@@ -10,7 +10,7 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 from pren.runs.config import RunConfig
 from pren.runs.train import train
 

@@ -10,10 +10,10 @@ import torch
 import yaml
 
 from pren.cli.fit import _default_folder
+from pren.foundation.version import __version__
 from pren.methods.pren import PrEN
 from pren.methods.registry import METHODS
 from pren.runs.config import RunConfig
-from pren.version import __version__
 
 SAME = ("model.safetensors", "history.csv", "pseudo_labels.csv", "predictions.csv", "metrics.json")
 

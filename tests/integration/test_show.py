@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pren.data import DATASETS
+from pren.foundation.version import __version__
 from pren.methods.registry import METHODS
-from pren.version import __version__
 
 
 def cells(line):

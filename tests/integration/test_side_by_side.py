@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pren.vision.extraction import FrozenBackbone
+from pren.images.extraction import FrozenBackbone
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ import sys
 import pytest
 import torch
 
-from pren.children import THREAD_VARIABLES
-from pren.experiments.workers import threads_each
+from pren.foundation.children import THREAD_VARIABLES
+from pren.research.workers import threads_each
 
 
 @pytest.fixture

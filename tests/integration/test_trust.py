@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 from pren.trust import Trust
 
 SOON = ("--rehearsals", "3")
@@ -117,7 +117,7 @@ class TestFit:
 
     def test_a_method_that_cannot_be_rehearsed_is_kept(self, good, bad, features, monkeypatch):
         def fails(*given, **more):
-            raise PrenError("too few classes for this")
+            raise PrenError("planted", "too few classes for this")
 
         monkeypatch.setattr("pren.runs.train.assess", fails)
         result = good("fit", features(), "--out", "run")

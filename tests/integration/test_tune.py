@@ -122,7 +122,7 @@ def test_what_can_be_mended(bad, data, arguments, message):
 
 
 def test_ctrl_c(pren, data, monkeypatch):
-    from pren.experiments import tuning
+    from pren.research import tuning
 
     monkeypatch.setattr(tuning, "attempt", lambda *given, **named: (_ for _ in ()).throw(KeyboardInterrupt))
     result = pren("tune", "eszsl", data(), "--out", "tuned")

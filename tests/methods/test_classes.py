@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 from pren.methods.classes import without_class
 from pren.methods.registry import METHODS, create
 from pren.methods.storage import load_model

@@ -12,17 +12,17 @@ import torch
 from sklearn.base import clone
 
 from pren.data.arrays import load_arrays
-from pren.errors import PrenError
 from pren.evaluation import evaluate
-from pren.inputs import ArrayInputs
+from pren.foundation.errors import PrenError
 from pren.methods.base import Method
 from pren.methods.params import validate
 from pren.methods.pren import PrEN
+from pren.methods.refinement import REFINEMENTS
 from pren.methods.registry import METHODS
 from pren.methods.space import Choice
 from pren.methods.storage import load_model
 from pren.problem import UNKNOWN, Answers, Problem
-from pren.refinement import REFINEMENTS
+from pren.problem.inputs import ArrayInputs
 from pren.trust import Trust, assess, label_pool
 
 KINDS = sorted({entry.method for entry in METHODS.values()}, key=lambda kind: kind.__name__)

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from pren.core.progressive import Round
-from pren.errors import PrenError
-from pren.inputs import ArrayInputs
-from pren.methods.eszsl import ESZSL
+from pren.foundation.errors import PrenError
 from pren.methods.pren import PrEN
+from pren.methods.rivals.eszsl import ESZSL
 from pren.problem import Problem
+from pren.problem.inputs import ArrayInputs
 
 DEFAULTS = {
     PrEN: {

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 from pren.methods.base import Method
+from pren.methods.preparation import PREPARATIONS
+from pren.methods.refinement import REFINEMENTS
 from pren.methods.registry import METHODS
-from pren.preparation import PREPARATIONS
-from pren.refinement import REFINEMENTS
 
 NOT_EXPORTED = {"uda": "up to 1000 steps"}
 EXPORTED = [name for name in METHODS if name not in NOT_EXPORTED]

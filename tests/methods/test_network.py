@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from pren.core.progressive import Round
-from pren.inputs import ArrayInputs
 from pren.methods.network import NetworkMethod
+from pren.methods.preparation import PREPARATIONS
 from pren.methods.registry import METHODS
 from pren.methods.storage import load_model
-from pren.preparation import PREPARATIONS
 from pren.problem import Problem
+from pren.problem.inputs import ArrayInputs
 
 NETWORKS = sorted({entry.method.name for entry in METHODS.values() if issubclass(entry.method, NetworkMethod)})
 

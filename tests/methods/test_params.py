@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from pren.errors import PrenError
-from pren.methods.eszsl import ESZSL
+from pren.foundation.errors import PrenError
 from pren.methods.params import schema, validate
 from pren.methods.pren import PrEN
 from pren.methods.registry import DEFAULT, METHODS, create, list_methods
-from pren.methods.sae import SAE
+from pren.methods.rivals.eszsl import ESZSL
+from pren.methods.rivals.sae import SAE
 
 
 class TestValidate:

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from pren.core.projection import all_subsets, half_subsets, original, project
-from pren.engine.kept_memory import KeptLinear
 from pren.methods import pren
+from pren.training.kept_memory import KeptLinear
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ import pytest
 import torch
 from PIL import Image
 
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
+from pren.images.backbones import find_backbone
+from pren.images.files import ImageFiles
+from pren.images.preprocessing import plain
+from pren.images.torchvision_operators import import_timm
 from pren.methods.pren import PrEN
 from pren.problem import ClassTable, Problem
-from pren.vision.backbones import find_backbone
-from pren.vision.images import ImageFiles
-from pren.vision.preprocessing import plain
-from pren.vision.torchvision_operators import import_timm
 
 pytestmark = pytest.mark.slow
 
@@ -161,7 +161,7 @@ def test_bfloat16_stays_near_float32(problem, fitted, bfloat16):
 
 
 def test_bfloat16_that_kills_is_refused_before_training(problem, monkeypatch):
-    monkeypatch.setattr("pren.vision.precision._works", lambda variable="": bool(variable))
+    monkeypatch.setattr("pren.images.precision._works", lambda variable="": bool(variable))
     training = PrEN(**TINY, precision="bfloat16").fit_rounds(problem)
     with pytest.raises(PrenError, match="bfloat16 does not work on this CPU"):
         next(training)
@@ -182,7 +182,7 @@ def test_the_backbone_of_photographs_is_resnet34(problem, monkeypatch):
     def offline(name):
         raise OSError("no network")
 
-    monkeypatch.setattr("pren.vision.weights.fetch", offline)
+    monkeypatch.setattr("pren.images.weights.fetch", offline)
     with pytest.raises(PrenError, match=r"Cannot fetch the weights of resnet34 \(no network\)"):
         fit(problem, backbone=None, weights=None)
     with pytest.raises(PrenError, match="Cannot fetch the weights of test_vit"):

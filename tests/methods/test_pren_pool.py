@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pren.methods import pren_pool
-from pren.methods.gfzsl import class_statistics
 from pren.methods.pren_pool import Mixture, Prior, adapt, held_back, moved_to, shown, variance_within
-from pren.refinement.sinkhorn import even_offsets
+from pren.methods.refinement.sinkhorn import even_offsets
+from pren.methods.rivals.gfzsl import class_statistics
 
 sizes = st.tuples(st.integers(1, 10), st.integers(1, 4), st.integers(0, 3), st.integers(1, 3), st.integers(0, 99))
 
@@ -76,7 +76,7 @@ def test_steps_are_those_of_plain_loops(steps, balance, size, evidence, caution)
 def test_a_large_pool_is_taken_in_pieces(monkeypatch):
     X, prior = given_pool(10, 3, 2, 2, 0)
     whole = adapt(X, prior, 0.2, 0.5, 0.5)
-    monkeypatch.setattr("pren.refinement.base.BLOCK_NUMBERS", 12)  # three images at a time
+    monkeypatch.setattr("pren.methods.refinement.base.BLOCK_NUMBERS", 12)  # three images at a time
     for part, expected in zip(adapt(X, prior, 0.2, 0.5, 0.5), whole, strict=True):
         assert np.allclose(part, expected)
 

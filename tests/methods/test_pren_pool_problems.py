@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pren.inputs import ArrayInputs
-from pren.methods.gfzsl import class_statistics
 from pren.methods.pren_pool import PrENPool
-from pren.methods.ridge import RidgeS2V
+from pren.methods.rivals.gfzsl import class_statistics
+from pren.methods.rivals.ridge import RidgeS2V
 from pren.methods.storage import load_model
 from pren.problem import UNKNOWN, Problem
+from pren.problem.inputs import ArrayInputs
 
 WARNING = "The pool looks unlike the labelled images"
 CAMERA = np.array([1.0, -1.0] * 10)  # what another camera adds to every feature

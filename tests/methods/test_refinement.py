@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from pren.core.pseudo import top_per_class
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
+from pren.methods.refinement import REFINEMENTS, Refinement
 from pren.methods.registry import METHODS
+from pren.methods.selection import SELECTIONS
 from pren.methods.storage import load_model
 from pren.problem import UNKNOWN, Problem, candidates_of
-from pren.refinement import REFINEMENTS, Refinement
-from pren.selection import SELECTIONS
 
 OURS = [name for name in REFINEMENTS if name != "none"]
 NETWORKS = [name for name, entry in METHODS.items() if hasattr(entry.method, "module")]

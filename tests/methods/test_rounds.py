@@ -12,14 +12,14 @@ from typer.testing import CliRunner
 
 from pren.cli.__main__ import app
 from pren.core.pseudo import PseudoLabels
-from pren.engine.batches import TrainingSet, batches
+from pren.foundation.seeds import stream
 from pren.methods.network import EpochMethod, initial_linear
 from pren.methods.params import param
 from pren.methods.registry import METHODS, register_method
 from pren.runs.config import RunConfig
-from pren.runs.folder import RunFolder
+from pren.runs.store.folder import RunFolder
 from pren.runs.train import train
-from pren.seeds import stream
+from pren.training.batches import TrainingSet, batches
 
 
 class Bilinear(nn.Module):

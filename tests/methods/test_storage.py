@@ -13,11 +13,11 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 from pren.methods.base import Method
-from pren.methods.eszsl import ESZSL
 from pren.methods.pren import PrEN
 from pren.methods.registry import METHODS
+from pren.methods.rivals.eszsl import ESZSL
 from pren.methods.storage import MODEL_FILE, load_model, write_model
 
 

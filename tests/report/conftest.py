@@ -11,8 +11,8 @@ from PIL import Image
 
 from pren.report import report_run
 from pren.runs.config import RunConfig
-from pren.runs.folder import RunFolder
 from pren.runs.reopening import open_run
+from pren.runs.store.folder import RunFolder
 from pren.runs.train import train
 
 EVIL = "<img src=x onerror=window.hacked=1>\"'&amp;<svg onload=window.hacked=1>".replace("/", "")

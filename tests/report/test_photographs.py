@@ -7,10 +7,10 @@ import re
 import numpy as np
 from PIL import Image
 
-from pren.inputs import ArrayInputs
+from pren.images.files import ImageFiles
+from pren.problem.inputs import ArrayInputs
 from pren.report import photographs
 from pren.report.photographs import SIDE, SMALL_SIDE, Photographs
-from pren.vision.images import ImageFiles
 
 
 def opened(html):

@@ -5,11 +5,11 @@ import shutil
 
 import pytest
 
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 from pren.report import report_run
 from pren.report.facts import collect
-from pren.runs.folder import RunFolder
 from pren.runs.reopening import open_run
+from pren.runs.store.folder import RunFolder
 
 from .conftest import fit, make_photographs
 

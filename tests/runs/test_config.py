@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pren.errors import PrenError
-from pren.methods.eszsl import ESZSL
+from pren.foundation.errors import PrenError
 from pren.methods.pren import PrEN
+from pren.methods.rivals.eszsl import ESZSL
 from pren.runs.config import RunConfig, parse_config, read_yaml
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pren.runs.ending import MANY, label_facts
-from pren.runs.tables import PredictedImage
+from pren.runs.store.tables import PredictedImage
 
 
 def crowded(*groups):

@@ -8,10 +8,10 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
-from pren.errors import PrenError
-from pren.runs.checkpoint import FILES, STATE_FILE, TRAINING_FILE
-from pren.runs.folder import CONFIG_FILE, RunFolder, result_files
-from pren.runs.manifest import with_checksum, write_manifest
+from pren.foundation.errors import PrenError
+from pren.runs.store.checkpoint import FILES, STATE_FILE, TRAINING_FILE
+from pren.runs.store.folder import CONFIG_FILE, RunFolder, result_files
+from pren.runs.store.manifest import with_checksum, write_manifest
 from pren.runs.train import train
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ import torch
 
 from pren.cli import __main__ as command_line
 from pren.methods.storage import read_model, write_model
-from pren.runs.manifest import with_checksum
+from pren.runs.store.manifest import with_checksum
 from pren.runs.train import train
 
 pytestmark = pytest.mark.slow
@@ -127,7 +127,7 @@ def harmless(originals, monkeypatch, capsys, tmp_path):
             out, told = capsys.readouterr()
             assert codes[-1] in (0, 2), told
             assert "Traceback" not in told
-            assert codes[-1] == 0 or (out == "" and told.count("Error: ") == 1)
+            assert codes[-1] == 0 or (out == "" and told.count("Error [") == 1)
             assert not (tmp_path / "canary").exists(), command
             (tmp_path / "labels.csv").unlink(missing_ok=True)
         return codes

@@ -13,11 +13,11 @@ import pytest
 import yaml
 from safetensors.torch import load_file, save_file
 
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 from pren.methods.storage import read_model, write_model
-from pren.runs.folder import RunFolder
-from pren.runs.manifest import with_checksum
 from pren.runs.reopening import evaluate_run
+from pren.runs.store.folder import RunFolder
+from pren.runs.store.manifest import with_checksum
 from pren.runs.summary import run_summary
 from pren.runs.train import train
 

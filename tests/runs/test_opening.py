@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
+from pren.images.extraction import Extractor
 from pren.runs.config import RunConfig
 from pren.runs.opening import open_folds, open_problem
-from pren.vision.extraction import Extractor
 
 pytestmark = pytest.mark.slow
 

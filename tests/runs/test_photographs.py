@@ -6,15 +6,15 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
+from pren.images.extraction import Extractor
+from pren.images.files import ImageFiles
+from pren.images.torchvision_operators import import_timm
 from pren.problem import Answers, ClassTable, Problem
 from pren.runs.config import RunConfig
-from pren.runs.folder import RunFolder
 from pren.runs.reopening import evaluate_run
+from pren.runs.store.folder import RunFolder
 from pren.runs.train import train
-from pren.vision.extraction import Extractor
-from pren.vision.images import ImageFiles
-from pren.vision.torchvision_operators import import_timm
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from pren.data import load
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 from pren.methods.storage import load_model
-from pren.runs.folder import RunFolder
-from pren.runs.manifest import write_manifest
+from pren.runs.store.folder import RunFolder
+from pren.runs.store.manifest import write_manifest
 from pren.runs.train import train
 
 CASES = [(form, setting) for form in ("features", "images") for setting in ("zsl", "gzsl")]

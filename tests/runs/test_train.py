@@ -10,16 +10,16 @@ import yaml
 from safetensors.torch import load_file
 
 from pren.data import load
-from pren.errors import PrenError
 from pren.evaluation import evaluate
-from pren.methods.eszsl import ESZSL
+from pren.foundation.errors import PrenError
+from pren.foundation.version import __version__
 from pren.methods.pren import PrEN
+from pren.methods.rivals.eszsl import ESZSL
+from pren.problem.scoring import top_classes
 from pren.runs.config import RunConfig, parse_config, read_yaml
-from pren.runs.folder import RunFolder
 from pren.runs.reopening import evaluate_run
+from pren.runs.store.folder import RunFolder
 from pren.runs.train import train
-from pren.scoring import top_classes
-from pren.version import __version__
 
 CASES = [(form, setting) for form in ("features", "images") for setting in ("zsl", "gzsl")]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from pren.cli import __main__ as command_line
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 from pren.runs import train as training
 from pren.runs.config import RunConfig
-from pren.runs.folder import RunFolder
+from pren.runs.store.folder import RunFolder
 from pren.runs.train import train
 
 pytestmark = pytest.mark.slow
@@ -183,7 +183,7 @@ class TestTheFolder:
             (tmp_path / "run").mkdir()
             for name in ("config.yaml", ".lock"):
                 (tmp_path / "run" / name).write_text("another's")
-            raise PrenError("no luck")
+            raise PrenError("planted", "no luck")
 
         monkeypatch.setattr(training, "_fit", fail)
         with pytest.raises(PrenError, match="no luck"):
@@ -199,7 +199,7 @@ TROUBLED = """
 import os, resource, subprocess, sys
 from pathlib import Path
 from pren.cli import __main__ as main
-from pren.runs.folder import RunFolder
+from pren.runs.store.folder import RunFolder
 
 trouble, after, *arguments = sys.argv[1:]
 save = RunFolder.save_round
@@ -277,7 +277,7 @@ def the_message(result):
     assert result.stdout == ""
     assert "Traceback" not in result.stderr
     *progress, message = result.stderr.splitlines()
-    assert message.startswith("Error: ")
+    assert message.startswith("Error [")
     assert not [line for line in progress if line.startswith("Error")]
     return message
 
@@ -319,7 +319,7 @@ class TestRealDisks:
         assert result.returncode == 0, result.stderr
         assert "codes [2, 0, 2]" in result.stdout
         assert "unfinished, 1 of 2 rounds" in result.stdout
-        resumed, started = (line for line in result.stderr.splitlines() if line.startswith("Error: "))
+        resumed, started = (line for line in result.stderr.splitlines() if line.startswith("Error ["))
         assert "run: Read-only file system. Make room there" in resumed
         assert "new: Read-only file system. Choose another" in started
         assert "Traceback" not in result.stderr

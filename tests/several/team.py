@@ -18,8 +18,16 @@ from PIL import Image
 from pren.core.ensemble import Ensemble
 from pren.core.projection import LabelEmbeddings
 from pren.core.voting import Network
-from pren.engine.division import heads_of, own_heads, own_state, trains_heads_apart, whole_state
-from pren.engine.processes import (
+from pren.foundation.errors import PrenError, SharedError
+from pren.images.cache import FeatureCache
+from pren.images.extraction import Extractor, FrozenBackbone, extract
+from pren.images.files import ImageFiles
+from pren.images.side_by_side import FeatureStore, SideBySide
+from pren.methods.pren import PrEN
+from pren.problem import Problem
+from pren.problem.inputs import ArrayInputs
+from pren.training.division import heads_of, own_heads, own_state, trains_heads_apart, whole_state
+from pren.training.processes import (
     agreed,
     gather,
     join_processes,
@@ -31,14 +39,6 @@ from pren.engine.processes import (
     single_process,
     watching,
 )
-from pren.errors import PrenError, SharedError
-from pren.inputs import ArrayInputs
-from pren.methods.pren import PrEN
-from pren.problem import Problem
-from pren.vision.cache import FeatureCache
-from pren.vision.extraction import Extractor, FrozenBackbone, extract
-from pren.vision.images import ImageFiles
-from pren.vision.side_by_side import FeatureStore, SideBySide
 
 ALONE = single_process("cpu")
 HOSTILE = "\x1b[31m[red] é \ud800 \n"
@@ -112,7 +112,7 @@ def fail(fabric):
 
 def _fail_if(wanted, message):
     if wanted:
-        raise PrenError(message)
+        raise PrenError("planted", message)
 
 
 def _talk_for_ever(fabric):

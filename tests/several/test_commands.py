@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from pren.runs.config import RunConfig
-from pren.runs.folder import RunFolder
+from pren.runs.store.folder import RunFolder
 from pren.runs.train import train
 from tests.several.test_team import free_port
 
@@ -213,13 +213,13 @@ class TestRefused:
             command_line.main()
         assert exit_.value.code == 2
         told = capsys.readouterr().err
-        assert told.startswith("Error: ")
+        assert told.startswith("Error [")
         assert message in told
 
     def test_once_for_all_processes(self, start, folder):
         code, out, err = ended(start("fit", "data.npz", "--method", "eszsl", "--devices", "2", "--out", "run"))
         assert (code, out) == (2, "")
-        assert err.count("Error: eszsl is fitted by one process: leave --devices and --nodes out.") == 1
+        assert err.count("Error [one-process]: eszsl is fitted by one process: leave --devices and --nodes out.") == 1
         assert not (folder / "run").exists()
 
 

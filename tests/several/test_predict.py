@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from pren.methods.eszsl import ESZSL
+from pren.methods.rivals.eszsl import ESZSL
 
 PREN = (sys.executable, "-m", "pren.cli")
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "pren.cli")
@@ -54,5 +54,5 @@ def test_what_goes_wrong_in_one_goes_wrong_in_all(predict, tmp_path):
     result = predict("two.csv", "--devices", "2")
     assert result.returncode == 2
     assert result.stdout == ""
-    assert result.stderr.count("Error:") == 1
+    assert result.stderr.count("Error [") == 1
     assert "two.csv.parts holds something else" in result.stderr

@@ -7,12 +7,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from pren.errors import PrenError
-from pren.inputs import ArrayInputs, pieces
-from pren.methods.eszsl import ESZSL
+from pren.foundation.errors import PrenError
 from pren.methods.pren_pool import PrENPool
+from pren.methods.rivals.eszsl import ESZSL
 from pren.methods.storage import MODEL_FILE, load_model, read_model, write_model
 from pren.problem import UNKNOWN, candidates_of
+from pren.problem.inputs import ArrayInputs, pieces
 from pren.trust import STRANGE, TRUST_FILE, Trust, assess, label_pool, only_sure
 from pren.trust.confidence import Confidence, Reading, threshold
 from pren.trust.forecast import Known, foretell

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pren.data.folds import class_folds
-from pren.inputs import ArrayInputs, chunks
 from pren.methods.pren_pool import PrENPool
 from pren.problem import Problem
+from pren.problem.inputs import ArrayInputs, chunks
 from pren.trust import familiarity
 from pren.trust.familiarity import RIVALRY, SELDOM, Familiarity, moved, places_of, share_beyond
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from pren.inputs import ArrayInputs
-from pren.methods.eszsl import ESZSL
+from pren.methods.rivals.eszsl import ESZSL
+from pren.problem.inputs import ArrayInputs
 from pren.trust import Confidence, Trust, assess
 from pren.trust.confidence import Steps
 from pren.trust.module import StepsModule, TrustModule

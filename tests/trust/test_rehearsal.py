@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from pren.data import held_out_classes
-from pren.errors import PrenError
-from pren.inputs import ArrayInputs, chunks
-from pren.methods.eszsl import ESZSL
+from pren.foundation.errors import PrenError
 from pren.methods.pren import PrEN
 from pren.methods.pren_pool import PrENPool
+from pren.methods.rivals.eszsl import ESZSL
 from pren.problem import Problem
+from pren.problem.inputs import ArrayInputs, chunks
 from pren.trust.rehearsal import choose_gamma, notable_shift, rehearse, usual_draws
 from pren.trust.shift import MovedInputs, Shift
 

@@ -13,7 +13,6 @@ from typing import cast
 
 import typer
 
-from pren.allocation import keep_memory
 from pren.cli import (
     classes,
     compare,
@@ -34,9 +33,10 @@ from pren.cli import (
 )
 from pren.cli.launch import leave, speaks_for_its_machine
 from pren.cli.output import complain
-from pren.errors import PrenError, SharedError
-from pren.text import visible
-from pren.version import __version__
+from pren.foundation.allocation import keep_memory
+from pren.foundation.errors import PrenError, SharedError
+from pren.foundation.text import visible
+from pren.foundation.version import __version__
 
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])  # which typer has no name for
 
@@ -106,17 +106,17 @@ def _exit_code() -> int:
         return int(error.exit_code)
     except SystemExit as end:
         if isinstance(end.code, str):
-            complain(end.code)
+            complain("ended", end.code)
             return 1
         return end.code or 0
     except PrenError as error:
         if speaks_for_its_machine() or not isinstance(error, SharedError):
-            complain(str(error))
+            complain(error.code, str(error))
         return 2
     except OSError as error:  # a disk that is full, a name that is too long, a folder that is closed to us
         if error.filename is None:
             raise
-        complain(f"{error.filename}: {error.strerror}.")
+        complain("file", f"{error.filename}: {error.strerror}.")
         return 2
     except (MemoryError, RuntimeError) as error:  # torch has no exception of its own for the CPU
         said = str(error)
@@ -125,8 +125,9 @@ def _exit_code() -> int:
         # Of another process's error, the last line says what it was.
         last = (said.strip().splitlines() or [""])[-1].removeprefix("MemoryError: ")
         complain(
+            "memory",
             f"There is not enough memory{last and f' ({last})'}: free some, or make data or model smaller, such as by "
-            "fewer attributes, heads or layers, or a smaller batch_size."
+            "fewer attributes, heads or layers, or a smaller batch_size.",
         )
         return 2
     except KeyboardInterrupt:

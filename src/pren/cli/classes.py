@@ -10,7 +10,7 @@ import typer
 
 from pren.cli.options import Json
 from pren.cli.output import print_json, say, show_log, stdout, table
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 
 
 def classes(
@@ -37,9 +37,9 @@ def classes(
     from pren.runs.classes import Description, add_class, open_model, remove_class, save_beside
 
     if action != "list" and name is None:
-        raise PrenError(f"Say which class: pren classes {run} {action} NAME.")
+        raise PrenError("class-missing", f"Say which class: pren classes {run} {action} NAME.")
     if action != "add" and (signature is not None or attributes or description):
-        raise PrenError("--signature, --set and --description are for 'add'.")
+        raise PrenError("option-conflict", "--signature, --set and --description are for 'add'.")
     model = open_model(run)
     if action == "list" or name is None:
         known = model.method.classes_
@@ -73,6 +73,8 @@ def _numbers(assignments: list[str]) -> dict[str, float]:
         except ValueError:
             number = math.nan
         if not key.strip() or not math.isfinite(number):
-            raise PrenError(f"--set takes attributes and numbers, such as --set striped=1,hooves=0, not {part!r}.")
+            raise PrenError(
+                "option-value", f"--set takes attributes and numbers, such as --set striped=1,hooves=0, not {part!r}."
+            )
         numbers[key.strip()] = number
     return numbers

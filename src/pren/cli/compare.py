@@ -15,12 +15,12 @@ from pren.cli.options import DataChoice, Json, command_line
 from pren.cli.output import percent, print_json, say, show_log, stdout, table
 from pren.cli.progress import continued, counted, extraction
 from pren.cli.vision import BackboneChoice
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
-    from pren.experiments.cells import Result, Task
-    from pren.experiments.summary import Row
     from pren.problem import Setting
+    from pren.research.cells import Result, Task
+    from pren.research.summary import Row
     from pren.runs.config import RunConfig
 
 
@@ -51,10 +51,10 @@ def compare(
     """
     show_log()
     from pren.evaluation import MAIN_FIGURE
-    from pren.experiments.comparison import ComparisonPlan
-    from pren.experiments.comparison import compare as run
-    from pren.experiments.parameters import Parameters, read_parameters
     from pren.methods.registry import METHODS
+    from pren.research.comparison import ComparisonPlan
+    from pren.research.comparison import compare as run
+    from pren.research.parameters import Parameters, read_parameters
 
     names = _methods(methods)
     wanted = [vision.applied(_data(name, chosen), names) for name in dict.fromkeys(data)]
@@ -81,7 +81,7 @@ def compare(
 
 
 def _show(rows: list[Row], setting: Setting) -> None:
-    from pren.experiments.tables import table_of
+    from pren.research.tables import table_of
 
     for name, group in groupby(rows, key=lambda row: row.data):
         shown = list(group)
@@ -117,5 +117,5 @@ def _methods(patterns: str) -> list[str]:
         else:
             names += [entry.name for entry in list_methods(pattern)] or [METHODS[pattern].name]
     if not names:
-        raise PrenError("--methods takes names, such as 'pren,eszsl', or all.")
+        raise PrenError("option-value", "--methods takes names, such as 'pren,eszsl', or all.")
     return list(dict.fromkeys(names))

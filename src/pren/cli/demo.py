@@ -15,7 +15,7 @@ from pren.cli.options import Json, Threads, command_line
 from pren.cli.output import percent, print_json, say, show_log, stderr, stdout, table
 from pren.cli.progress import interruptible, rounds
 from pren.cli.report import NoReport, write_report
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 
 METHODS = ("pren-pool", "pren", "pren-no-projection", "progressive", "eszsl")
 QUICK: dict[str, Any] = {"rounds": 8}  # the paper has 20; so the demo ends in three minutes on two cores
@@ -43,13 +43,13 @@ def demo(
     """Recognise two-digit numbers nobody ever labelled: trains PrEN-Pool, PrEN and rivals on embedded data."""
     show_log()
     from pren.methods.registry import DEFAULT
-    from pren.runs.folder import REPORT_FILE
+    from pren.runs.store.folder import REPORT_FILE
     from pren.trust import Trust
 
     names = (Path(f"runs/demo-{number}" if number > 1 else "runs/demo") for number in count(1))
     folder = out or next(path for path in names if not path.exists())
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise PrenError(f"{folder} is not an empty folder: choose another with --out.")
+        raise PrenError("out-taken", f"{folder} is not an empty folder: choose another with --out.")
     stderr().print(INTRODUCTION)
     rows = [_run(name, folder / name, seed, no_report) for name in METHODS]
     _write_images(folder / "images")
@@ -107,7 +107,7 @@ def _write_images(folder: Path) -> None:
     import numpy as np
 
     from pren.data import load
-    from pren.vision.images import save_images
+    from pren.images.files import save_images
 
     problem, _ = load("numbers")
     save_images(problem.pool, np.arange(IMAGES), folder)

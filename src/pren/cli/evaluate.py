@@ -24,8 +24,8 @@ def evaluate(
     """Score the pool anew with a run's model: figures, every class, the worst confusions."""
     show_log()
     from pren.evaluation import FIGURES, TITLES
-    from pren.runs.folder import RunFolder
     from pren.runs.reopening import evaluate_run
+    from pren.runs.store.folder import RunFolder
 
     metrics = evaluate_run(RunFolder.open(run), **where.said())
     if json:

@@ -11,7 +11,7 @@ from pren.cli.options import Json, check_new
 from pren.cli.output import print_json, say, show_log
 from pren.cli.trust import Precision
 from pren.cli.vision import WeightsFile
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 
 
 def export(
@@ -30,13 +30,15 @@ def export(
     """Write the model as one file, from images or features to scores, for use without pren."""
     show_log()
     check_new(out)
-    from pren.export import export as write
-    from pren.predictor import Predictor
-    from pren.runs.folder import RunFolder
+    from pren.label.export import export as write
+    from pren.label.predictor import Predictor
+    from pren.runs.store.folder import RunFolder
 
     folder = RunFolder(run)
     if folder.holds_run() and not folder.finished():
-        raise PrenError(f"The run in {run} is not finished: 'pren fit --resume --out {run}' goes on with it.")
+        raise PrenError(
+            "run-unfinished", f"The run in {run} is not finished: 'pren fit --resume --out {run}' goes on with it."
+        )
     facts = write(Predictor.load(run), out, format, weights=weights, from_features=features, precision=precision)
     if json:
         print_json({"out": str(out), "format": format, **facts})

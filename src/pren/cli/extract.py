@@ -27,12 +27,12 @@ from pren.cli.vision import (
     WeightsFile,
     wants_images,
 )
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-    from pren.vision.images import ImageFiles
+    from pren.images.files import ImageFiles
 
 
 def extract(
@@ -69,14 +69,16 @@ def extract(
     )
     if finetune:
         if strict or workers is not None:
-            raise PrenError("--strict and --workers are for features of a frozen backbone: leave them out.")
+            raise PrenError(
+                "option-conflict", "--strict and --workers are for features of a frozen backbone: leave them out."
+            )
         found = _finetuned(data, root, data_options, choice, fabric)
         if fabric.is_global_zero:
             (print_json if json else _show_finetuned)(found)
         return
-    from pren.engine.processes import agreed
-    from pren.vision.extraction import WORKERS
-    from pren.vision.side_by_side import FeatureStore, SideBySide
+    from pren.images.extraction import WORKERS
+    from pren.images.side_by_side import FeatureStore, SideBySide
+    from pren.training.processes import agreed
 
     with agreed(fabric):
         parts = _files(data, root, data_options)
@@ -139,9 +141,9 @@ def _show(report: dict[str, Any]) -> None:
 def _files(data: str, root: str | None, data_options: dict[str, Any]) -> list[ImageFiles]:
     """The photographs of a data set, or of any folder."""
     from pren.data import DATASETS, load
-    from pren.data.class_tables import SIGNATURES
-    from pren.vision.images import ImageFolder, image_files
-    from pren.vision.photographs import has_photographs
+    from pren.data.folder.class_tables import SIGNATURES
+    from pren.images.files import ImageFolder, image_files
+    from pren.images.photographs import has_photographs
 
     if data not in DATASETS and Path(data).is_dir() and not (Path(data) / SIGNATURES).exists():
         return [ImageFolder(data)]
@@ -149,5 +151,5 @@ def _files(data: str, root: str | None, data_options: dict[str, Any]) -> list[Im
         data_options = {**data_options, "images": True}
     problem, _ = load(data, root=root, **data_options)
     if not has_photographs(problem):
-        raise PrenError(f"{data} has no photographs to extract features from.")
+        raise PrenError("no-photographs", f"{data} has no photographs to extract features from.")
     return [image_files(problem.train), image_files(problem.pool)]

@@ -20,7 +20,7 @@ from pren.cli.progress import extraction, interruptible, rehearsals, rounds
 from pren.cli.report import NoReport, write_report
 from pren.cli.trust import TrustChoice
 from pren.cli.vision import BackboneChoice
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -54,12 +54,14 @@ def fit(
     """Train a method, label the pool and keep the model."""
     show_log()
     if start is not None and (resume or out is None):
-        raise PrenError("--continue RUN makes a new run: name its folder with --out, and leave --resume out.")
+        raise PrenError(
+            "option-conflict", "--continue RUN makes a new run: name its folder with --out, and leave --resume out."
+        )
     params, data_options = options.parse_assignments(assignments or []), chosen.options()
     fabric = launch(processes, accelerator)
 
     def read_config() -> RunConfig:
-        from pren.runs.folder import RunFolder
+        from pren.runs.store.folder import RunFolder
 
         before = out if resume else start
         base = None if before is None else RunFolder.open(before).config().model_dump()
@@ -71,7 +73,7 @@ def fit(
     folder = out or _default_folder(wanted)
     quiet = not fabric.is_global_zero  # of several processes, one speaks
     from pren.methods.registry import METHODS
-    from pren.runs.folder import REPORT_FILE
+    from pren.runs.store.folder import REPORT_FILE
     from pren.runs.train import train
 
     title, command = f"{METHODS[wanted.method].title} on {wanted.data}", command_line()
@@ -134,8 +136,8 @@ def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:
     """What to do, in every process; the first one alone needs the files that say it."""
     if fabric.world_size == 1:
         return read_config()
-    from pren.engine.processes import agreed, share_text, watching
     from pren.runs.config import RunConfig
+    from pren.training.processes import agreed, share_text, watching
 
     text = ""
     with watching(fabric):
@@ -144,5 +146,7 @@ def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:
                 try:
                     text = read_config().model_dump_json()
                 except ValueError as error:  # half a character in a name, for example
-                    raise PrenError(f"These settings cannot be passed on to other processes: {error}") from error
+                    raise PrenError(
+                        "settings-not-text", f"These settings cannot be passed on to other processes: {error}"
+                    ) from error
         return RunConfig.model_validate_json(share_text(fabric, text))

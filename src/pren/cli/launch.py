@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from pren.children import end_with_parent, ended_by
 from pren.cli.output import complain
-from pren.errors import PrenError
+from pren.foundation.children import end_with_parent, ended_by
+from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -48,11 +48,15 @@ class Processes:
 
     def __post_init__(self) -> None:
         if self.nodes > 1 and self.main_address is None:
-            raise PrenError("With --nodes, say where the first one can be reached: --main-address HOST:PORT.")
+            raise PrenError(
+                "option-missing", "With --nodes, say where the first one can be reached: --main-address HOST:PORT."
+            )
         if self.nodes == 1 and self.main_address is not None:
-            raise PrenError("--main-address is for several machines: say how many with --nodes.")
+            raise PrenError("option-conflict", "--main-address is for several machines: say how many with --nodes.")
         if not 0 <= self.node_rank < self.nodes:
-            raise PrenError(f"--node-rank counts from 0: with {self.nodes} nodes it is at most {self.nodes - 1}.")
+            raise PrenError(
+                "option-value", f"--node-rank counts from 0: with {self.nodes} nodes it is at most {self.nodes - 1}."
+            )
 
 
 def speaks_for_its_machine() -> bool:
@@ -89,7 +93,7 @@ def launch(processes: Processes, accelerator: str, advice: str = RESUME) -> Fabr
         if WATCHED not in os.environ:
             raise typer.Exit(_run_workers(processes, advice))
         end_with_parent(int(os.environ[WATCHED]))
-    from pren.engine.processes import join_processes, single_process
+    from pren.training.processes import join_processes, single_process
 
     if devices * nodes == 1:
         return single_process(accelerator)
@@ -135,8 +139,9 @@ def _run_workers(processes: Processes, advice: str) -> int:
         if worker.returncode < 0 and rank not in by_us:
             number, total = processes.node_rank * len(workers) + rank, len(workers) * processes.nodes
             complain(
+                "process-ended",
                 f"Process {number} of {total} (pid {worker.pid} on {socket.gethostname()}) was ended by "
-                f"{ended_by(worker.returncode)}, and so the run ends. {advice}"
+                f"{ended_by(worker.returncode)}, and so the run ends. {advice}",
             )
     return 0 if not any(codes) else 1 if 1 in codes else 2
 
@@ -148,7 +153,9 @@ def _address(processes: Processes) -> tuple[str, int]:
             return "127.0.0.1", int(free.getsockname()[1])
     host, colon, port = processes.main_address.rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise PrenError(f"--main-address takes HOST:PORT, such as node0:29500, not {processes.main_address!r}.")
+        raise PrenError(
+            "option-value", f"--main-address takes HOST:PORT, such as node0:29500, not {processes.main_address!r}."
+        )
     return host.strip("[]"), int(port)
 
 

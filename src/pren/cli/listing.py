@@ -8,7 +8,7 @@ import typer
 
 from pren.cli.options import Json
 from pren.cli.output import print_json, stdout, table
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 
 
 def list_names(
@@ -28,11 +28,11 @@ def list_names(
 
         rows = [(entry.name, entry.summary) for entry in list_methods(pattern)]
     elif kind == "backbones":
-        from pren.vision.backbones import find_backbone, list_backbones
+        from pren.images.backbones import find_backbone, list_backbones
 
         rows = [(name, find_backbone(name).summary) for name in list_backbones(pattern)]
     elif kind == "encoders":
-        from pren.signatures import list_encoders
+        from pren.describe import list_encoders
 
         rows = list(list_encoders(pattern).items())
     else:
@@ -47,16 +47,20 @@ def list_names(
 
 def _list_stages(kind: str, name: str, json: bool) -> None:
     """Where a backbone can be cut."""
-    from pren.vision.tails import stages_of
+    from pren.images.finetune.tails import stages_of
 
     if kind != "backbones":
-        raise PrenError(f"Backbones have stages, {kind} have none: pren list backbones --stages NAME.")
+        raise PrenError(
+            "option-conflict", f"Backbones have stages, {kind} have none: pren list backbones --stages NAME."
+        )
     found = stages_of(name)
     if json:
         print_json([{"name": s.name, "shape": list(s.shape), "bytes": s.bytes_per_image} for s in found])
         return
     if not found:
-        raise PrenError(f"The stages of {name} cannot be told apart: train all of it, or keep it frozen.")
+        raise PrenError(
+            "stages-unknown", f"The stages of {name} cannot be told apart: train all of it, or keep it frozen."
+        )
     count = len(found)
     rows = [
         (s.name, str(count - place), " x ".join(map(str, s.shape)), f"{s.bytes_per_image / 1024:.0f} KB")

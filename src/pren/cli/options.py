@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pren.children import THREAD_VARIABLES
-from pren.errors import PrenError
-from pren.plain_yaml import parse_yaml
+from pren.foundation.children import THREAD_VARIABLES
+from pren.foundation.errors import PrenError
+from pren.foundation.plain_yaml import parse_yaml
 
 if TYPE_CHECKING:
     from pren.runs.config import RunConfig
@@ -109,7 +109,7 @@ def parse_assignments(assignments: list[str], flag: str = "--set", example: str 
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
-            raise PrenError(f"{flag} takes key=value, such as {flag} {example}, not {assignment!r}.")
+            raise PrenError("option-value", f"{flag} takes key=value, such as {flag} {example}, not {assignment!r}.")
         params[key.strip()] = parse_yaml(text, f"{flag} {assignment}: the value")
     return params
 
@@ -135,7 +135,9 @@ def build_config(
     content = (base or {}) | ({} if file is None else read_yaml(file))
     content |= {key: value for key, value in given.items() if value is not None}
     if "data" not in content:
-        raise PrenError("Say which data to fit: a registered name ('pren list datasets'), a .npz file or a folder.")
+        raise PrenError(
+            "data-missing", "Say which data to fit: a registered name ('pren list datasets'), a .npz file or a folder."
+        )
     for group, new in (("options", options), ("params", params)):
         old = {} if content.get(group) is None else content[group]
         if isinstance(old, dict):  # else `parse_config` says that it is not
@@ -147,7 +149,7 @@ def build_config(
 def check_new(out: Path | None) -> None:
     """Refuse to write over something."""
     if out is not None and out.exists():
-        raise PrenError(f"{out} already exists: choose another --out or remove it.")
+        raise PrenError("out-taken", f"{out} already exists: choose another --out or remove it.")
 
 
 def command_line() -> str:

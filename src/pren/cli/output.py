@@ -18,7 +18,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from pren.text import visible
+from pren.foundation.text import visible
 
 
 def stdout() -> Console:
@@ -58,9 +58,9 @@ def say(text: object, console: Console | None = None, style: str = "") -> None:
     (console or stdout()).print(Text(visible(text), style), soft_wrap=True)
 
 
-def complain(message: str) -> None:
-    """Say what went wrong, as plain lines that can be searched and copied."""
-    stderr().print(f"[bold red]Error:[/] {escape(visible(message))}", soft_wrap=True)
+def complain(code: str, message: str) -> None:
+    """Say what went wrong, as plain lines that can be searched and copied; the code is that of `PrenError`."""
+    stderr().print(f"[bold red]Error[/] \\[{code}]: {escape(visible(message))}", soft_wrap=True)
 
 
 def print_json(content: Any) -> None:

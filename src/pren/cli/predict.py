@@ -16,11 +16,11 @@ from pren.cli.output import print_json, say, show_log, stdout, table
 from pren.cli.progress import continued, extraction
 from pren.cli.trust import Precision
 from pren.cli.vision import CacheFolder, WeightsFile
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
-    from pren.labelling import Labelled, Record, Sorter, Wanted
-    from pren.predictor import Opened, Predictor
+    from pren.label import Labelled, Record, Sorter, Wanted
+    from pren.label.predictor import Opened, Predictor
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +54,8 @@ class TableChoice:
 
     def sorter(self, predictor: Predictor, opened: Opened) -> Sorter | None:
         """What sorts the photographs, if anything does."""
-        from pren.files import make_folder
-        from pren.labelling import Sorter
+        from pren.foundation.files import make_folder
+        from pren.label import Sorter
 
         if self.sort_into is None:
             return None
@@ -94,11 +94,11 @@ def predict(
     With --out, what is finished outlives an interruption: the same command goes on from there.
     """
     show_log()
-    from pren.labelling import Wanted, find_writer, label, parts_folder, was_finished
+    from pren.label import Wanted, find_writer, label, parts_folder, was_finished
 
     out, wanted = where.table(), Wanted(top, among, precision)
     if out is None and (where.form is not None or processes.devices * processes.nodes > 1):
-        raise PrenError("--format, --devices and --nodes are for a file: say which with --out.")
+        raise PrenError("option-conflict", "--format, --devices and --nodes are for a file: say which with --out.")
     if out is not None and was_finished(out):
         print_json({"out": str(out)}) if json else say(f"{out} was finished before.")
         return
@@ -106,8 +106,8 @@ def predict(
     _check_outside(where.sort_into, inputs)
     form = "" if out is None else find_writer(out, where.form)
     fabric = launch(processes, accelerator, KEPT)
-    from pren.engine.processes import agreed, apart, watching
-    from pren.predictor import Predictor
+    from pren.label.predictor import Predictor
+    from pren.training.processes import agreed, apart, watching
 
     with watching(fabric):
         with agreed(fabric):
@@ -141,17 +141,23 @@ def _check_outside(folder: Path | None, inputs: list[Path]) -> None:
     """Refuse to sort photographs into a folder that they are taken from: they would be found there the next time."""
     for source in inputs:
         if folder is not None and source.is_dir() and folder.resolve().is_relative_to(source.resolve()):
-            raise PrenError(f"{folder} is in {source}, where the photographs come from: sort into a folder elsewhere.")
+            raise PrenError(
+                "sort-into-source",
+                f"{folder} is in {source}, where the photographs come from: sort into a folder elsewhere.",
+            )
 
 
 def _print(predictor: Predictor, opened: Opened, wanted: Wanted, json: bool) -> None:
     """Show the labels; the first ones are there when all are, so this is for few."""
-    from pren.labelling import records
+    from pren.label import records
 
     found = predictor.predict(opened, wanted.top, wanted.among, wanted.precision)
     reasons = list(filter(None, found.errors))
     if reasons and len(reasons) == len(found):
-        raise PrenError(reasons[0] if len(found) == 1 else f"None of the {len(found)} images can be read: {reasons[0]}")
+        raise PrenError(
+            "input-unreadable",
+            reasons[0] if len(found) == 1 else f"None of the {len(found)} images can be read: {reasons[0]}",
+        )
     for reason in reasons:
         log.warning("%s", reason)
     rows = records(found)

@@ -25,10 +25,10 @@ from pren.cli.output import say, stderr
 
 if TYPE_CHECKING:
     from pren.core.progressive import Round
+    from pren.images.extraction import OnProgress
     from pren.methods.base import Method
     from pren.runs.train import OnRound
     from pren.trust import OnRehearsal
-    from pren.vision.extraction import OnProgress
 
 SECONDS_BETWEEN_LINES = 10
 

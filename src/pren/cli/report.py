@@ -12,11 +12,11 @@ from pren.cli.bundles import bundled
 from pren.cli.options import Json, Threads, check_new
 from pren.cli.output import print_json, say, show_log
 from pren.cli.vision import RunData
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
-    from pren.runs.folder import RunFolder
     from pren.runs.reopening import Outcome
+    from pren.runs.store.folder import RunFolder
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +40,9 @@ def report(
 ) -> None:
     """Make one HTML file to look at: what to trust, what to label next, charts and photographs. It needs no network."""
     show_log()
-    from pren.report import is_experiment, report_experiments, report_run
-    from pren.runs.folder import RunFolder
+    from pren.report import report_run
+    from pren.research.pages import is_experiment, report_experiments
+    from pren.runs.store.folder import RunFolder
 
     check_new(out)
     if is_experiment(folder):

@@ -13,11 +13,11 @@ import typer
 from pren.cli.options import Json, Root, Threads, command_line
 from pren.cli.output import percent, print_json, say, show_log, stdout, table
 from pren.cli.progress import continued, counted
-from pren.errors import PrenError, suggest
+from pren.foundation.errors import PrenError, suggest
 
 if TYPE_CHECKING:
-    from pren.experiments.cells import Result, Task
-    from pren.experiments.reproduction.sheets import Sheet
+    from pren.research.cells import Result, Task
+    from pren.research.reproduction.sheets import Sheet
 
 
 def reproduce(
@@ -53,15 +53,15 @@ def reproduce(
     Each cell is computed once and kept: the same command goes on, and parts share their cells.
     """
     show_log()
-    from pren.experiments.parameters import Parameters, read_parameters
-    from pren.experiments.reproduction.plan import Plan
-    from pren.experiments.reproduction.run import PARTS
-    from pren.experiments.reproduction.run import reproduce as run
     from pren.methods.registry import METHODS
-    from pren.report import report_experiments
+    from pren.research.pages import report_experiments
+    from pren.research.parameters import Parameters, read_parameters
+    from pren.research.reproduction.plan import Plan
+    from pren.research.reproduction.run import PARTS
+    from pren.research.reproduction.run import reproduce as run
 
     if part not in PARTS:
-        raise PrenError(f"The paper has no part {part!r}. {suggest(part, PARTS)}")
+        raise PrenError("unknown-name", f"The paper has no part {part!r}. {suggest(part, PARTS)}")
     given = reduce(or_, map(read_parameters, params or []), Parameters())
     plan = Plan(root, features, 1 if quick else seeds, quick, paper_protocol, given)
     with counted(f"Reproducing {part}{' (QUICK)' if quick else ''}", "cells") as show, continued(out):
@@ -93,7 +93,7 @@ def reproduce(
 
 def _show(sheets: Sequence[Sheet]) -> None:
     """Tables without columns of which nothing can be computed, and every note once: a terminal is narrow."""
-    from pren.experiments.reproduction.tables import MISSING
+    from pren.research.reproduction.tables import MISSING
 
     said: set[str] = set()
     for sheet in sheets:

@@ -10,7 +10,7 @@ def show(run: RunPath, json: Json = False) -> None:
     """Show what a run was asked to do, how it went and how well it did."""
     show_log()
     from pren.cli.summary import show_summary
-    from pren.runs.folder import RunFolder
+    from pren.runs.store.folder import RunFolder
     from pren.runs.summary import run_summary
 
     folder = RunFolder.open(run)

@@ -11,7 +11,7 @@ from pren.cli.bundles import bundled
 from pren.cli.options import Json, RunPath, Threads, check_new
 from pren.cli.output import percent, print_json, say, show_log, stdout, table
 from pren.cli.vision import RunData
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 
 
 @bundled
@@ -28,8 +28,8 @@ def suggest(
 ) -> None:
     """Name the photographs of the pool whose labels would help most: unsure, and each standing for many others."""
     show_log()
-    from pren.files import write_csv
-    from pren.runs.folder import RunFolder
+    from pren.foundation.files import write_csv
+    from pren.runs.store.folder import RunFolder
     from pren.runs.suggest import suggest_for_run
 
     check_new(out)
@@ -37,8 +37,9 @@ def suggest(
     if out is not None:
         if found.labels is None:
             raise PrenError(
+                "no-labels-file",
                 "Only a folder of photographs has a labels.csv: leave --out out. In a .npz file the array 'given' has "
-                "labels that you give."
+                "labels that you give.",
             )
         write_csv(out, ("file", "class"), found.rows())
     if json:

@@ -15,10 +15,10 @@ from pren.cli.options import DataChoice, Json, command_line
 from pren.cli.output import percent, print_json, say, show_log, stderr, stdout, table
 from pren.cli.progress import continued, counted, extraction
 from pren.cli.vision import BackboneChoice
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
-    from pren.experiments.tuning import Trial, Tuned
+    from pren.research.tuning import Trial, Tuned
     from pren.runs.config import RunConfig
 
 
@@ -50,9 +50,9 @@ def tune(
     The same command goes on with a study that was interrupted.
     """
     show_log()
-    from pren.experiments.tuning import tune as run
-    from pren.extras import need
+    from pren.foundation.extras import need
     from pren.methods.registry import METHODS
+    from pren.research.tuning import tune as run
 
     optuna_log = need("optuna.logging", "tune")
     optuna_log.set_verbosity(optuna_log.WARNING)
@@ -101,13 +101,13 @@ def _params_of(path: Path, method: str) -> dict[str, Any]:
 
     config = parse_config(read_yaml(path), str(path))
     if config.method != method:
-        raise PrenError(f"{path} has parameters of {config.method}, not of {method}.")
+        raise PrenError("other-method", f"{path} has parameters of {config.method}, not of {method}.")
     return config.resolved().params
 
 
 def _summary(tuned: Tuned, folder: Path) -> dict[str, Any]:
-    from pren.experiments.folder import STUDY_FILE
-    from pren.experiments.tuning import CONFIG_FILE
+    from pren.research.folder import STUDY_FILE
+    from pren.research.tuning import CONFIG_FILE
 
     return {
         "config": str(folder / CONFIG_FILE),

@@ -11,11 +11,11 @@ import typer
 from pydantic import ValidationError
 
 from pren.cli.options import Root
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
+    from pren.images.extraction import Extractor
     from pren.runs.config import RunConfig
-    from pren.vision.extraction import Extractor
 
 
 BackboneName = Annotated[
@@ -100,7 +100,7 @@ class BackboneChoice:
 
     def extractor(self, known: dict[str, Any] | None = None) -> Extractor:
         """What makes features, with what was said in place of what is known of it."""
-        from pren.vision.extraction import Extractor
+        from pren.images.extraction import Extractor
 
         said: dict[str, Any] = {**(known or {}), **self.said()}
         if self.train_from is not None:
@@ -109,14 +109,17 @@ class BackboneChoice:
             said["mirrored"] = True
         how = self._how()
         if how and not self.finetune and said.get("finetune") is None:
-            raise PrenError(f"--{next(iter(how))} says how a backbone learns the seen classes first: add --finetune.")
+            raise PrenError(
+                "option-conflict",
+                f"--{next(iter(how))} says how a backbone learns the seen classes first: add --finetune.",
+            )
         if self.finetune or how:
             said["finetune"] = {**(said.get("finetune") or {}), **how}
         try:
             return Extractor.model_validate(said)
         except ValidationError as error:
             why = error.errors()[0]["msg"].removeprefix("Value error, ")
-            raise PrenError(f"The backbone cannot be had like this: {why}.") from error
+            raise PrenError("backbone-settings", f"The backbone cannot be had like this: {why}.") from error
 
     def applied(self, config: RunConfig, methods: Sequence[str] = ()) -> RunConfig:
         """A configuration (for its method, or for these methods) with all this as its extractor or its parameters.
@@ -124,17 +127,21 @@ class BackboneChoice:
         Raises:
             PrenError: If there is no such backbone, the data are not photographs, or a method has no use for it.
         """
+        from pren.images.backbones import find_backbone, split_names
+        from pren.images.side_by_side import single_extractors
         from pren.methods.registry import trains_backbone
         from pren.runs.opening import check_trains_backbone
-        from pren.vision.backbones import find_backbone, split_names
-        from pren.vision.side_by_side import single_extractors
 
         update: dict[str, Any] = {} if self.cache is None else {"cache": str(self.cache)}
         said, names = self.said(), methods or [config.method]
         if self.train_from is not None and self.frozen:
-            raise PrenError("--frozen trains no part of the backbone, --train-from one: leave one out.")
+            raise PrenError(
+                "option-conflict", "--frozen trains no part of the backbone, --train-from one: leave one out."
+            )
         if self.frozen and self.finetune:
-            raise PrenError("--frozen trains no part of the backbone, --finetune one: leave one out.")
+            raise PrenError(
+                "option-conflict", "--frozen trains no part of the backbone, --finetune one: leave one out."
+            )
         tuned = self.finetune or bool(self._how())
         frozen = self.frozen or self.mirrored
         if said or frozen or tuned or self.train_from is not None:
@@ -184,5 +191,7 @@ def wants_images(data: str | None, data_options: dict[str, Any]) -> bool:
 
     benchmark = data is not None and data in DATASETS and DATASETS[data].needs_root
     if benchmark and "features" in data_options:
-        raise PrenError("--backbone and --frozen are for photographs, --features for features: leave one out.")
+        raise PrenError(
+            "option-conflict", "--backbone and --frozen are for photographs, --features for features: leave one out."
+        )
     return benchmark and "images" not in data_options

@@ -64,7 +64,7 @@ class Ensemble(nn.Module):
         labels: Label embeddings and voting subsets, classes in the order of their names.
         output_relu: Whether the last layer has a ReLU too, as in the paper.
         rng: Where the initial weights come from; see `BatchedLinear`.
-        linear: What makes a layer; `pren.engine` has one that computes the same in memory that it keeps.
+        linear: What makes a layer; `pren.training` has one that computes the same in memory that it keeps.
     """
 
     embeddings: Tensor

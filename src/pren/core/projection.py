@@ -20,8 +20,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.errors import PrenError
-from pren.seeds import stream
+from pren.foundation.errors import PrenError
+from pren.foundation.seeds import stream
 
 Completion = Literal["null", "lapack", "complement", "none"]
 Matrix = NDArray[np.float64]
@@ -185,11 +185,13 @@ def _random_frame(basis: Matrix, count: int, rng: np.random.Generator) -> Matrix
 def resolve_dim(dim: int | None, m: int) -> int:
     """h, given what the user asked for and the length m of a signature."""
     if m < 2:
-        raise PrenError(f"Signatures have {m} attribute: a projection to fewer needs at least 2.")
+        raise PrenError("projection-size", f"Signatures have {m} attribute: a projection to fewer needs at least 2.")
     if dim is None:
         return min(DEFAULT_DIM, m - 1)
     if dim >= m:
-        raise PrenError(f"dim={dim} must be less than the number of attributes, m={m}: take at most {m - 1}.")
+        raise PrenError(
+            "projection-size", f"dim={dim} must be less than the number of attributes, m={m}: take at most {m - 1}."
+        )
     return dim
 
 
@@ -198,8 +200,9 @@ def half_subsets(seen: NDArray[np.bool_], heads: int, seed: int) -> NDArray[np.b
     n_unseen = int((~seen).sum())
     if heads == 1 and n_unseen > 2:
         raise PrenError(
+            "projection-single-head",
             f"One head votes on half of the {n_unseen} unseen classes only, so the others could never be predicted: "
-            "take heads=2 or more, or subsets='all'."
+            "take heads=2 or more, or subsets='all'.",
         )
     subsets = np.zeros((heads, len(seen)), dtype=bool)
     subsets[:, ~seen] = draw_subsets(n_unseen, heads, stream(seed, "subsets"))
@@ -225,7 +228,7 @@ def project(
         seed: The run's seed; head k uses stream "projection", k.
     """
     if not np.isfinite(signatures).all():
-        raise PrenError("The signatures hold NaN or infinite values.")
+        raise PrenError("not-finite", "The signatures hold NaN or infinite values.")
     E = np.empty((len(subsets), h, len(signatures)))
     projections = np.empty((len(subsets), h, signatures.shape[1]))
     informative = np.empty((len(subsets), h), dtype=bool)

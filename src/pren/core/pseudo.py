@@ -1,7 +1,7 @@
 """Which images of the pool get a pseudo-label.
 
 A rule is a function ``(scores, candidates, per_class, last, progress) -> PseudoLabels``. This is the paper's;
-`pren.selection` knows rules by name.
+`pren.methods.selection` knows rules by name.
 """
 
 from __future__ import annotations

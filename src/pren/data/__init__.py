@@ -1,13 +1,13 @@
 """Where problems come from."""
 
 from pren.data.arrays import load_arrays, read_inputs
-from pren.data.folder import load_folder
-from pren.data.folder_check import report_folder
+from pren.data.benchmarks.xlsa17 import load_xlsa17
+from pren.data.folder.check import report_folder
+from pren.data.folder.load import load_folder
 from pren.data.folds import check_can_hold_out, class_folds, held_out_classes
 from pren.data.numbers import Shift, load_numbers
 from pren.data.registry import DATASETS, Dataset, find_dataset, is_path, list_datasets, load, register_dataset
 from pren.data.survey import own_folds, survey
-from pren.data.xlsa17 import load_xlsa17
 
 __all__ = [
     "DATASETS",

@@ -16,11 +16,11 @@ from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
+from pren.data.benchmarks.partition import shuffled
 from pren.data.hold_out import held_out
-from pren.data.partition import shuffled
-from pren.errors import PrenError, suggest
-from pren.inputs import ArrayInputs, Inputs, JoinedInputs
+from pren.foundation.errors import PrenError, suggest
 from pren.problem import UNKNOWN, Answers, Problem, Setting, label_indices
+from pren.problem.inputs import ArrayInputs, Inputs, JoinedInputs
 
 REQUIRED = ("features", "labels", "signatures", "pool")
 LABELS = ("given", "answers")
@@ -73,7 +73,7 @@ def load_arrays(
             problem, answers = _holding_out(problem, answers, hold_out)
         return problem, None if answers is None else Answers(answers)
     except PrenError as error:
-        raise PrenError(f"{path}: {error}") from error
+        raise PrenError(error.code, f"{path}: {error}") from error
 
 
 def read_inputs(path: str | Path) -> Inputs:
@@ -88,7 +88,7 @@ def read_inputs(path: str | Path) -> Inputs:
     """
     path = Path(path)
     if path.suffix.lower() not in (".npy", ".npz"):
-        raise PrenError(f"{path} is neither a .npy nor a .npz file: save the inputs with numpy.save.")
+        raise PrenError("array-format", f"{path} is neither a .npy nor a .npz file: save the inputs with numpy.save.")
     if path.suffix.lower() == ".npy":
         _check_ordinary(path)
         with _explained(path):
@@ -98,7 +98,7 @@ def read_inputs(path: str | Path) -> Inputs:
         keys = [key for key in ("features", "inputs") if key in file.files] or file.files
         if len(keys) != 1:
             held = ", ".join(file.files) or "no array"
-            raise PrenError(f"{path} holds {held}: keep one array, or name one of them 'inputs'.")
+            raise PrenError("array-choice", f"{path} holds {held}: keep one array, or name one of them 'inputs'.")
         return ArrayInputs(_read(path, file, keys[0]), f"{path}: {keys[0]}")
 
 
@@ -110,9 +110,9 @@ def read_vector(path: Path) -> NDArray[np.float64]:
     """
     array = read_numbers(path)
     if array.ndim not in (1, 2) or array.size != array.shape[-1]:
-        raise PrenError(f"{path} must hold one row of numbers, not shape {array.shape}.")
+        raise PrenError("array-shape", f"{path} must hold one row of numbers, not shape {array.shape}.")
     if not np.isfinite(array).all():
-        raise PrenError(f"{path} holds NaN or infinite values.")
+        raise PrenError("not-finite", f"{path} holds NaN or infinite values.")
     return array.reshape(-1)
 
 
@@ -126,7 +126,7 @@ def read_numbers(path: Path) -> NDArray[np.float64]:
     with _explained(path):
         array = np.lib.format.open_memmap(path, mode="r")  # which never unpickles
     if array.dtype.kind not in "fiub":
-        raise PrenError(f"{path} must hold numbers, not {array.dtype}.")
+        raise PrenError("array-kind", f"{path} must hold numbers, not {array.dtype}.")
     with np.errstate(over="ignore"):  # what is too large for it becomes infinite
         values: NDArray[np.float64] = array.astype(np.float64)
     return values
@@ -135,9 +135,13 @@ def read_numbers(path: Path) -> NDArray[np.float64]:
 def _problem(arrays: dict[str, NDArray[Any]], setting: Setting, backbone: str | None, file: str) -> Problem:
     labels, names = arrays["labels"], arrays.get("class_names")
     if names is not None and (names.ndim != 1 or names.dtype.kind != "U"):
-        raise PrenError(f"class_names must be a list of text (classes,), not {names.dtype} {names.shape}.")
+        raise PrenError(
+            "class-names", f"class_names must be a list of text (classes,), not {names.dtype} {names.shape}."
+        )
     if names is None and labels.dtype.kind == "U":
-        raise PrenError("labels are class names, so class_names is needed too: one name per row of signatures.")
+        raise PrenError(
+            "class-names", "labels are class names, so class_names is needed too: one name per row of signatures."
+        )
     return Problem.from_arrays(
         arrays["features"],
         labels,
@@ -154,9 +158,11 @@ def _pool_labels(labels: NDArray[Any], key: str, problem: Problem) -> NDArray[np
     """Turn (N_pool,) row numbers or class names into row numbers, `UNKNOWN` where nobody knows."""
     if labels.shape != (len(problem.pool),):
         count = len(problem.pool)
-        raise PrenError(f"{key} have shape {labels.shape}, but the pool holds {count} inputs: unknown is -1 or ''.")
+        raise PrenError(
+            "array-shape", f"{key} have shape {labels.shape}, but the pool holds {count} inputs: unknown is -1 or ''."
+        )
     if labels.dtype.kind not in "iuU":
-        raise PrenError(f"{key} must be whole numbers or class names, not {labels.dtype}.")
+        raise PrenError("array-kind", f"{key} must be whole numbers or class names, not {labels.dtype}.")
     names = problem.classes.names
     unknown, valid = ("", names[0]) if labels.dtype.kind == "U" else (UNKNOWN, 0)
     nobody_knows: NDArray[np.bool_] = labels == unknown
@@ -165,7 +171,7 @@ def _pool_labels(labels: NDArray[Any], key: str, problem: Problem) -> NDArray[np
     try:
         return np.where(nobody_knows, UNKNOWN, label_indices(filled, names))
     except PrenError as error:
-        raise PrenError(f"{key}: {error}") from error
+        raise PrenError(error.code, f"{key}: {error}") from error
 
 
 def _holding_out(
@@ -190,7 +196,9 @@ def _holding_out(
 def _check_ordinary(path: Path) -> None:
     """Refuse pipes and devices: opening one could take for ever. Whatever else is wrong shows when it is opened."""
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise PrenError(f"{path} is a pipe or a device, not a file: write the arrays to one with numpy.save or savez.")
+        raise PrenError(
+            "not-a-file", f"{path} is a pipe or a device, not a file: write the arrays to one with numpy.save or savez."
+        )
 
 
 @contextmanager
@@ -201,7 +209,7 @@ def _open_npz(path: Path) -> Iterator[NpzFile]:
             # Opened here, because NumPy would leave a damaged file open.
             file = np.load(stack.enter_context(path.open("rb")), allow_pickle=False)
         if not isinstance(file, NpzFile):
-            raise PrenError(f"{path} holds one array without a name: write it with numpy.savez.")
+            raise PrenError("array-format", f"{path} holds one array without a name: write it with numpy.savez.")
         _check_inflated(path, file)
         yield file
 
@@ -212,7 +220,9 @@ def _check_inflated(path: Path, file: NpzFile) -> None:
     inflated, size = sum(part.file_size for part in parts), path.stat().st_size
     if inflated > MOST_UNASKED and inflated > MOST_INFLATED * size:
         what = f"{size / 1e6:.1f} MB would become {inflated / 1e9:.1f} GB"
-        raise PrenError(f"{path} is compressed too far to hold features ({what}): write it with numpy.savez.")
+        raise PrenError(
+            "array-compressed", f"{path} is compressed too far to hold features ({what}): write it with numpy.savez."
+        )
 
 
 def _read(path: Path, file: NpzFile, key: str) -> NDArray[Any]:
@@ -220,7 +230,7 @@ def _read(path: Path, file: NpzFile, key: str) -> NDArray[Any]:
         mapped = None if file.zip is None else _mapped(path, file.zip, f"{key}.npy")
         array: Any = file[key] if mapped is None else mapped
     if not isinstance(array, np.ndarray):  # a zip file may hold anything, and NumPy then returns its bytes
-        raise PrenError(f"{path}: {key} is not an array: write the file with numpy.savez.")
+        raise PrenError("array-format", f"{path}: {key} is not an array: write the file with numpy.savez.")
     return array
 
 
@@ -264,18 +274,22 @@ def _explained(what: str | Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise PrenError(f"There is no file {what}: check the path.") from None
+        raise PrenError("file-missing", f"There is no file {what}: check the path.") from None
     except Exception as error:
         reason = (str(error).splitlines() or [""])[0].rstrip(".") or type(error).__name__
         if "pickle" in reason.lower():  # NumPy's advice is to allow it
             reason = "it holds Python objects, or is something else"
-        raise PrenError(f"{what} cannot be read with NumPy ({reason}): write it again as numbers or text.") from error
+        raise PrenError(
+            "array-unreadable", f"{what} cannot be read with NumPy ({reason}): write it again as numbers or text."
+        ) from error
 
 
 def _check_keys(path: Path, keys: list[str]) -> None:
     for key in keys:
         if key not in REQUIRED + OPTIONAL:
-            raise PrenError(f"{path} holds an unknown array {key!r}. {suggest(key, REQUIRED + OPTIONAL)}")
+            raise PrenError(
+                "array-unknown", f"{path} holds an unknown array {key!r}. {suggest(key, REQUIRED + OPTIONAL)}"
+            )
     missing = [key for key in REQUIRED if key not in keys]
     if missing:
-        raise PrenError(f"{path} lacks {', '.join(missing)}: it must hold {', '.join(REQUIRED)}.")
+        raise PrenError("array-missing", f"{path} lacks {', '.join(missing)}: it must hold {', '.join(REQUIRED)}.")

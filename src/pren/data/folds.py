@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from pren.data.partition import DATA_SEED, Indices, random_share, shuffled
-from pren.errors import PrenError
+from pren.data.benchmarks.partition import DATA_SEED, Indices, random_share, shuffled
+from pren.describe import scaled_anew
+from pren.foundation.errors import PrenError
+from pren.foundation.seeds import stream
 from pren.problem import Answers, ClassTable, Problem
-from pren.seeds import stream
-from pren.signatures import scaled_anew
 
 FOLDS = 3  # as many as the benchmarks have
 FEWEST = 2  # classes that play the unseen ones: with one, every answer would be right
@@ -68,7 +68,9 @@ def check_can_hold_out(problem: Problem) -> None:
     """Raise a `PrenError` if there are too few seen classes to hold some out."""
     seen = int(problem.classes.seen.sum())
     if seen < 2 * FEWEST:
-        raise PrenError(f"{seen} seen classes are too few to hold some out: at least {2 * FEWEST} are needed.")
+        raise PrenError(
+            "seen-too-few", f"{seen} seen classes are too few to hold some out: at least {2 * FEWEST} are needed."
+        )
 
 
 def _seen_by_name(problem: Problem) -> Indices:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pren.data.partition import Indices, random_share
-from pren.errors import PrenError
+from pren.data.benchmarks.partition import Indices, random_share
+from pren.foundation.errors import PrenError
 from pren.problem import Setting
 
 
@@ -26,8 +26,12 @@ def held_out(labels: Indices, names: Sequence[str], share: float | None, setting
     if share is None:
         return np.empty(0, dtype=np.int64)
     if not 0 < share < 1:
-        raise PrenError(f"hold_out={share} is not a share between 0 and 1: 0.2 holds out a fifth of each class.")
+        raise PrenError(
+            "hold-out", f"hold_out={share} is not a share between 0 and 1: 0.2 holds out a fifth of each class."
+        )
     if setting != "gzsl":
-        raise PrenError("hold_out is for seen classes, which the setting 'zsl' does not look for: add --setting gzsl.")
+        raise PrenError(
+            "hold-out", "hold_out is for seen classes, which the setting 'zsl' does not look for: add --setting gzsl."
+        )
     rank = np.argsort(np.argsort(np.array(names), kind="stable"))
     return np.sort(random_share(rank[labels], np.arange(len(labels)), share))

@@ -19,10 +19,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from pren.errors import PrenError
+from pren.describe import Signatures
+from pren.foundation.errors import PrenError
+from pren.foundation.seeds import stream
 from pren.problem import Answers, Problem, Setting
-from pren.seeds import stream
-from pren.signatures import Signatures
 
 DATA_SEED = 1797  # the data are fixed: no run's seed moves them
 SPLITS = ("test", "val")
@@ -53,7 +53,9 @@ class Shift:
 
     def __post_init__(self) -> None:
         if not all(map(math.isfinite, astuple(self))) or min(self.blur, self.noise) < 0:
-            raise PrenError(f"A shift must be finite, its blur and noise not negative, but it is {self}.")
+            raise PrenError(
+                "shift-value", f"A shift must be finite, its blur and noise not negative, but it is {self}."
+            )
 
 
 NO_SHIFT = Shift(slant=0.0, blur=0.0, noise=0.0)
@@ -131,10 +133,10 @@ def split_classes(split: str) -> tuple[list[str], list[str]]:
 def _check(split: str, form: str, per_class: int, pool_per_class: int) -> None:
     for what, choice, known in (("split", split, SPLITS), ("form", form, FORMS)):
         if choice not in known:
-            raise PrenError(f"numbers has no {what} {choice!r}: choose one of {', '.join(known)}.")
+            raise PrenError("unknown-name", f"numbers has no {what} {choice!r}: choose one of {', '.join(known)}.")
     for what, count in (("per_class", per_class), ("pool_per_class", pool_per_class)):
         if count < 1:
-            raise PrenError(f"{what} must be at least 1, not {count}.")
+            raise PrenError("too-few", f"{what} must be at least 1, not {count}.")
 
 
 def _signatures(names: list[str]) -> Signatures:

@@ -13,15 +13,15 @@ from typing import Any, TypeVar, get_type_hints
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from pren.data.arrays import load_arrays
-from pren.data.benchmarks import SPLITS as BENCHMARK_SPLITS
-from pren.data.folder import load_folder
+from pren.data.benchmarks.registered import SPLITS as BENCHMARK_SPLITS
+from pren.data.benchmarks.xlsa17 import load_xlsa17
+from pren.data.benchmarks.xlsa17_sources import ATTRIBUTES
+from pren.data.folder.load import load_folder
 from pren.data.numbers import SPLITS, load_numbers
-from pren.data.xlsa17 import load_xlsa17
-from pren.data.xlsa17_sources import ATTRIBUTES
-from pren.errors import PrenError
-from pren.files import is_folder
+from pren.foundation.errors import PrenError
+from pren.foundation.files import is_folder
+from pren.foundation.registry import Registry
 from pren.problem import Answers, Problem, Setting
-from pren.registry import Registry
 
 ROOT_VARIABLE = "PREN_DATA"  # the environment variable that says where data are, read by `data_root` alone
 Loaded = tuple[Problem, Answers | None]
@@ -114,11 +114,11 @@ def find_dataset(name: str | Path) -> Dataset:
             return DATASETS[text]
         except PrenError as error:
             hint = "Your own data are the path of a .npz file, or of a folder of photographs."
-            raise PrenError(f"{error} {hint}") from None
+            raise PrenError(error.code, f"{error} {hint}") from None
     if text.lower().endswith(".npz"):
         return Dataset(text, "arrays of your own", partial(load_arrays, text))
     if os.path.lexists(text) and not is_folder(text):
-        raise PrenError(f"{text} is neither a .npz file nor a folder.")
+        raise PrenError("data-unknown", f"{text} is neither a .npz file nor a folder.")
     return Dataset(text, "photographs of your own", partial(load_folder, text), photographs=True)
 
 
@@ -146,7 +146,7 @@ def load(
 
     Args:
         name: One of `list_datasets`, or the path of a ``.npz`` file (see `pren.data.arrays`) or of a folder of
-            photographs (see `pren.data.folder`).
+            photographs (see `pren.data.folder.load`).
         root: The folder with the data, for data sets that need one; the environment variable ``PREN_DATA`` if left out.
         split: Which split; the data set's first if left out.
         setting: "zsl" or "gzsl".
@@ -160,14 +160,16 @@ def load(
     if dataset.needs_root:
         given["root"] = data_root(dataset.name, root)
         if given["root"] is None:
-            raise PrenError(f"{name} is read from a folder: give it as root (--root), or in ${ROOT_VARIABLE}.")
+            raise PrenError(
+                "root-missing", f"{name} is read from a folder: give it as root (--root), or in ${ROOT_VARIABLE}."
+            )
     elif root is not None:
-        raise PrenError(f"{name} takes no root: leave it out.")
+        raise PrenError("root-unused", f"{name} takes no root: leave it out.")
     if dataset.splits:
         given["split"] = dataset.splits[0] if split is None else split
     if split is not None and split not in dataset.splits:
         choose = f"choose one of {', '.join(dataset.splits)}" if dataset.splits else "it has none"
-        raise PrenError(f"{name} has no split {split!r}: {choose}.")
+        raise PrenError("split-unknown", f"{name} has no split {split!r}: {choose}.")
     return dataset.load(**given, **_checked(dataset, options, taken=set(given)))
 
 
@@ -181,18 +183,22 @@ def _checked(dataset: Dataset, options: dict[str, Any], taken: set[str]) -> dict
     for option, value in options.items():
         if option == "signatures" and option not in known:  # there is nothing to choose from
             if value != ATTRIBUTES:
-                raise PrenError(f"{dataset.name} has no signatures {value!r}. It has {ATTRIBUTES}.")
+                raise PrenError(
+                    "signatures-unknown", f"{dataset.name} has no signatures {value!r}. It has {ATTRIBUTES}."
+                )
             continue
         if option == "hold_out" and option not in known:
             more = ", or with --option seen_test=random a fifth of each" if "seen_test" in known else ""
             own = f"--setting gzsl holds out its own test images of seen classes{more}"
-            raise PrenError(f"{dataset.name} has no option 'hold_out': {own}.")
+            raise PrenError("hold-out", f"{dataset.name} has no option 'hold_out': {own}.")
         if option not in known:
-            raise PrenError(f"{dataset.name} has no option {option!r}: it has {', '.join(known) or 'none'}.")
+            raise PrenError(
+                "data-option-unknown", f"{dataset.name} has no option {option!r}: it has {', '.join(known) or 'none'}."
+            )
         try:
             kind = TypeAdapter(hints.get(option, Any), config=ConfigDict(extra="forbid"))
             checked[option] = kind.validate_python(value)
         except ValidationError as error:
             problems = "; ".join(dict.fromkeys(detail["msg"].lower() for detail in error.errors()))
-            raise PrenError(f"{dataset.name}: option {option}={value!r}: {problems}.") from None
+            raise PrenError("data-option-value", f"{dataset.name}: option {option}={value!r}: {problems}.") from None
     return checked

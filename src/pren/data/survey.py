@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pren.data.benchmarks import FOLDERS, PUBLISHED, find_benchmark
+from pren.data.benchmarks.registered import FOLDERS, PUBLISHED, find_benchmark
+from pren.data.benchmarks.xlsa17_files import SPLITS_FILE, USUAL_FEATURES, Place, Splits, list_features, read_classes
+from pren.data.benchmarks.xlsa17_images import find_files, read_order
+from pren.data.benchmarks.xlsa17_sources import there
 from pren.data.registry import DATASETS, ROOT_VARIABLE, data_root, load
-from pren.data.xlsa17_files import SPLITS_FILE, USUAL_FEATURES, Place, Splits, list_features, read_classes
-from pren.data.xlsa17_images import find_files, read_order
-from pren.data.xlsa17_sources import there
-from pren.errors import PrenError
-from pren.files import sha256
+from pren.foundation.errors import PrenError
+from pren.foundation.files import sha256
 
 FOLDS = (1, 2, 3)
 

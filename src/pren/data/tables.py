@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pren.data.findings import Findings
-from pren.errors import PrenError
-from pren.files import from_cell, read_bytes
+from pren.data.folder.findings import Findings
+from pren.foundation.errors import PrenError
+from pren.foundation.files import from_cell, read_bytes
 
 MOST_BYTES = 1 << 26
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import auc
 
-from pren.errors import PrenError
+from pren.core.pseudo import best_candidate
+from pren.foundation.errors import PrenError
 from pren.problem import Answers, ClassTable
-from pren.scoring import best_candidate
 
 Vector = NDArray[np.float64]
 
@@ -116,7 +116,7 @@ def best_gamma(curves: Sequence[Curve]) -> tuple[float, float]:
         γ, and the mean H that it gives.
     """
     if not curves:
-        raise PrenError("There is no trade-off of seen and unseen classes to choose gamma from.")
+        raise PrenError("gamma-no-trade-off", "There is no trade-off of seen and unseen classes to choose gamma from.")
     gaps = np.unique(np.concatenate([curve.gaps for curve in curves]))
     beyond = max(1.0, float(gaps[-1] - gaps[0]))
     gammas = np.concatenate([[gaps[0] - beyond], (gaps[:-1] + gaps[1:]) / 2, [gaps[-1] + beyond]])

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 from sklearn.metrics import confusion_matrix
 
-from pren.errors import PrenError
+from pren.core.pseudo import best_candidate
 from pren.evaluation.calibration import Sides, trade_off_of
+from pren.foundation.errors import PrenError
 from pren.problem import UNKNOWN, Answers, ClassTable, Setting, candidates_of
-from pren.scoring import best_candidate
 
 FIGURES: dict[Setting, tuple[str, ...]] = {"zsl": ("top1", "macc"), "gzsl": ("u", "s", "h", "ausuc")}  # what to show
 MAIN_FIGURE: dict[Setting, str] = {"zsl": "top1", "gzsl": "h"}  # what to choose parameters by
@@ -135,8 +135,9 @@ def evaluate(scores: NDArray[np.float64], answers: Answers, classes: ClassTable,
     """
     if scores.shape != (len(answers.labels), len(classes)):
         raise PrenError(
+            "scores-shape",
             f"scores must have one row per image and one column per class, {(len(answers.labels), len(classes))}, but "
-            f"have shape {scores.shape}."
+            f"have shape {scores.shape}.",
         )
     return evaluate_marks(Marks.of(scores, classes, setting), answers, classes, setting)
 
@@ -146,13 +147,16 @@ def evaluate_marks(marks: Marks, answers: Answers, classes: ClassTable, setting:
     labels, predicted = answers.labels, marks.predicted
     if marks.undefined.any():
         raise PrenError(
+            "not-finite",
             f"scores hold NaN, first for image {int(marks.undefined.argmax())}: the model that made them has diverged "
-            "or was given broken inputs."
+            "or was given broken inputs.",
         )
     check_answers(answers, classes, setting)
     known = answers.known
     if not known.any():
-        raise PrenError("No image has a known label, so there is nothing to evaluate: give the classes of some.")
+        raise PrenError(
+            "no-answers", "No image has a known label, so there is nothing to evaluate: give the classes of some."
+        )
     candidates = classes.among(candidates_of(setting))
     matrix = confusion_matrix(labels[known], predicted[known], labels=np.arange(len(classes)))
     rows = [_class_result(classes, row, matrix) for row in np.flatnonzero(candidates).tolist()]
@@ -189,15 +193,17 @@ def check_answers(answers: Answers, classes: ClassTable, setting: Setting) -> No
     if outside.any():
         place = int(outside.argmax())
         raise PrenError(
+            "answer-unknown",
             f"The answer for image {place} is {labels[place]}, which is outside the class table, with rows 0 to "
-            f"{len(classes) - 1}."
+            f"{len(classes) - 1}.",
         )
     barred = (labels != UNKNOWN) & ~classes.among(candidates_of(setting))[labels]
     if barred.any():
         place = int(barred.argmax())
         raise PrenError(
+            "answer-seen",
             f"The answer for image {place} is {classes.names[labels[place]]!r}, a seen class, but in 'zsl' there are "
-            "only unseen ones: evaluate as 'gzsl', or leave such images out of the pool."
+            "only unseen ones: evaluate as 'gzsl', or leave such images out of the pool.",
         )
 
 

@@ -16,19 +16,20 @@ from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from pren.core.progressive import Round
-from pren.errors import PrenError
-from pren.files import make_folder
-from pren.inputs import Array, Inputs, as_inputs, chunks, joined
+from pren.core.pseudo import best_candidate
+from pren.foundation.errors import PrenError
+from pren.foundation.files import make_folder
+from pren.images.preprocessing import Preprocessing
 from pren.methods.declarations import take_declarations
+from pren.methods.formulas import Flat
 from pren.methods.learned import LearnedState
 from pren.methods.params import Learned, Param, declared, param, validate
+from pren.methods.preparation import PREPARATIONS, Matrix, Preparation, flat
+from pren.methods.refinement import REFINEMENTS, ScoredPool
 from pren.methods.space import Choice, Space
-from pren.modules import Flat
-from pren.preparation import PREPARATIONS, Matrix, Preparation, flat
 from pren.problem import Problem, candidates_of
-from pren.refinement import REFINEMENTS, ScoredPool
-from pren.scoring import best_candidate, calibrated
-from pren.vision.preprocessing import Preprocessing
+from pren.problem.inputs import Array, Inputs, as_inputs, chunks, joined
+from pren.problem.scoring import calibrated
 
 log = logging.getLogger(__name__)
 MOST_FEATURES = 20_000  # systems of d x d would not fit beyond
@@ -71,7 +72,7 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
     )
     refinement: str = param(
         "none",
-        "What scores go through, learned from the pool, by name; see `pren.refinement`.",
+        "What scores go through, learned from the pool, by name; see `pren.methods.refinement`.",
         among=REFINEMENTS,
         search=Choice(("none", "soft-kmeans", "label-propagation")),
     )
@@ -125,7 +126,7 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
             Every finished round; nothing for methods that fit in one go.
         """
         if state is not None:
-            raise PrenError(f"{self.name} fits in one go: there is nothing to resume.")
+            raise PrenError("no-rounds", f"{self.name} fits in one go: there is nothing to resume.")
         self._begin(problem, fresh=True)
         self._fit(problem)
         self._fit_refinement(problem)
@@ -134,7 +135,7 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
     def check_processes(self, processes: int) -> None:
         """Refuse to be fitted by more processes than can share the work."""
         if processes > 1:
-            raise PrenError(f"{self.name} is fitted by one process: leave --devices and --nodes out.")
+            raise PrenError("one-process", f"{self.name} is fitted by one process: leave --devices and --nodes out.")
 
     def scores(self, inputs: Inputs | Array) -> NDArray[np.float64]:
         """Score every class.
@@ -202,7 +203,7 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
 
         method = load_model(folder)
         if not isinstance(method, cls):
-            raise PrenError(f"{folder} holds a {type(method).__name__}, not a {cls.__name__}.")
+            raise PrenError("other-method", f"{folder} holds a {type(method).__name__}, not a {cls.__name__}.")
         return method
 
     def with_class(self: Self, name: str, signature: Matrix) -> Self:
@@ -260,7 +261,9 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
 
     def _no_room(self) -> PrenError:
         new = self.classes_.names[-1]
-        return PrenError(f"{self.name} learns each class for itself, so it cannot take in {new!r}: fit again with it.")
+        return PrenError(
+            "class-fixed", f"{self.name} learns each class for itself, so it cannot take in {new!r}: fit again with it."
+        )
 
     def _begin(self, problem: Problem, *, fresh: bool) -> None:
         """Check the parameters, forget an older model if a fresh one is wanted, and remember the problem's looks."""
@@ -286,7 +289,10 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
     def _fit_preparation(self, problem: Problem) -> Preparation | None:
         d = int(np.prod(self.sample_shape_))
         if d > MOST_FEATURES:
-            raise PrenError(f"{self.name} takes features, not images of {d} numbers: extract them first (--frozen).")
+            raise PrenError(
+                "features-needed",
+                f"{self.name} takes features, not images of {d} numbers: extract them first (--frozen).",
+            )
         return problem.once(f"features={self.features}", partial(PREPARATIONS[self.features].fit, problem))
 
     def _fit_refinement(self, problem: Problem, fabric: Fabric | None = None) -> None:
@@ -323,14 +329,16 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
 
     def _check_fitted(self) -> None:
         if not self._is_fitted() or "refinement_" not in vars(self):
-            raise PrenError(f"This {type(self).__name__} is not fitted yet: call fit(problem) first.")
+            raise PrenError("not-fitted", f"This {type(self).__name__} is not fitted yet: call fit(problem) first.")
 
     def _ready(self, inputs: Inputs | Array) -> Inputs:
         """Inputs as the method was fitted with."""
         self._check_fitted()
         wanted = self._preprocessed(as_inputs(inputs))
         if wanted.sample_shape != self.sample_shape_:
-            raise PrenError(f"The model takes inputs of shape {self.sample_shape_} each, not {wanted.sample_shape}.")
+            raise PrenError(
+                "inputs-shape", f"The model takes inputs of shape {self.sample_shape_} each, not {wanted.sample_shape}."
+            )
         return wanted
 
     def _preprocessed(self, inputs: Inputs) -> Inputs:

@@ -13,12 +13,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 from pren.methods.base import Method
 from pren.methods.params import Learned, declared
-from pren.preparation import Matrix
+from pren.methods.preparation import Matrix
+from pren.methods.refinement.base import Unrefined
 from pren.problem import ClassTable
-from pren.refinement.base import Unrefined
 
 Fitted = TypeVar("Fitted", bound=Method)
 
@@ -37,16 +37,21 @@ def with_class(method: Fitted, name: str, signature: Matrix) -> Fitted:
     method._check_fitted()
     known = method.classes_
     if name in known.names:
-        raise PrenError(f"The model has a class {name!r} already: remove it first, or choose another name.")
+        raise PrenError(
+            "class-twice", f"The model has a class {name!r} already: remove it first, or choose another name."
+        )
     if signature.shape != known.signatures.shape[1:]:
-        raise PrenError(f"A signature has {known.signatures.shape[1]} numbers here, not {signature.size}.")
+        raise PrenError(
+            "signature-size", f"A signature has {known.signatures.shape[1]} numbers here, not {signature.size}."
+        )
     if known.normalised and np.isfinite(signature).all() and signature.any():
         signature = signature / np.abs(signature).max()
         signature = signature / np.linalg.norm(signature)
     if method.refinement_.looks:
         raise PrenError(
+            "class-refined",
             f"refinement={method.refinement} was learned from the pool, where {name!r} has no place: fit again with "
-            "the class, or with refinement=none."
+            "the class, or with refinement=none.",
         )
     rows = np.vstack([known.signatures, signature])
     table = ClassTable.build((*known.names, name), rows, np.append(known.seen, False), normalise=False)
@@ -66,12 +71,14 @@ def without_class(method: Fitted, name: str) -> Fitted:
     method._check_fitted()
     known = method.classes_
     if name not in known.names:
-        raise PrenError(f"The model has no class {name!r}: 'pren classes' lists them.")
+        raise PrenError("class-unknown", f"The model has no class {name!r}: 'pren classes' lists them.")
     row = known.names.index(name)
     if known.seen[row]:
-        raise PrenError(f"{name!r} is a seen class, which the model has learned from: fit again without it.")
+        raise PrenError(
+            "class-seen", f"{name!r} is a seen class, which the model has learned from: fit again without it."
+        )
     if known.unseen.sum() == 1:
-        raise PrenError(f"{name!r} is the only unseen class: there would be nothing to recognise.")
+        raise PrenError("class-last", f"{name!r} is the only unseen class: there would be nothing to recognise.")
     place = int(method._candidates()[:row].sum())
     left = copy(method)
     names = tuple(other for other in known.names if other != name)
@@ -101,9 +108,14 @@ def with_classes_of(method: Fitted, table: ClassTable) -> Fitted:
     for row, name in enumerate(table.names):
         before = place.get(name)
         if (before is None and table.seen[row]) or (before is not None and table.seen[row] != known.seen[before]):
-            raise PrenError(f"{name!r} has got labelled images, or lost them, since the model was fitted: fit anew.")
+            raise PrenError(
+                "class-changed",
+                f"{name!r} has got labelled images, or lost them, since the model was fitted: fit anew.",
+            )
         if before is not None and not np.allclose(table.signatures[row], known.signatures[before], rtol=0, atol=1e-6):
-            raise PrenError(f"{name!r} is described otherwise than when the model was fitted: fit anew.")
+            raise PrenError(
+                "class-changed", f"{name!r} is described otherwise than when the model was fitted: fit anew."
+            )
     changed = unchanged
     for name in new:
         changed = with_class(changed, name, table.signatures[table.names.index(name)])

@@ -10,17 +10,17 @@ import numpy as np
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
-from pren.engine.chunks import apply
-from pren.engine.processes import single_process
-from pren.errors import PrenError
-from pren.inputs import Inputs
+from pren.foundation.errors import PrenError
+from pren.images.backbones import DEFAULT, check_takes, create_backbone, find_backbone
+from pren.images.preprocessing import Geometry, Preprocessing
+from pren.images.timm_backbone import TimmBackbone
 from pren.methods.network import NetworkMethod
 from pren.methods.params import param
-from pren.preparation import Matrix, Preparation
+from pren.methods.preparation import Matrix, Preparation
 from pren.problem import Problem
-from pren.vision.backbones import DEFAULT, check_takes, create_backbone, find_backbone
-from pren.vision.preprocessing import Geometry, Preprocessing
-from pren.vision.timm_backbone import TimmBackbone
+from pren.problem.inputs import Inputs
+from pren.training.chunks import apply
+from pren.training.processes import single_process
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class EndToEnd(NetworkMethod):
         if tensors is None and self.backbone_ is not None:
             find_backbone(self.backbone_).give_weights(network, self.weights)
         elif tensors is None and self.weights is not None:
-            raise PrenError("Features take no weights: leave them out.")
+            raise PrenError("option-conflict", "Features take no weights: leave them out.")
         self._features_made = width
         return network, width
 

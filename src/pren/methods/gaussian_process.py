@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from pren.preparation import Matrix
-from pren.refinement.base import squared_distances
+from pren.methods.preparation import Matrix
+from pren.methods.refinement.base import squared_distances
 
 NOISES = np.logspace(-2, 2, 17)  # what is tried for ν; the kernel of a class with itself is about 3
 ROUNDING = 1e-12  # what is smaller by so much is nothing

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pren.methods.params import Learned, declared
-from pren.preparation import PREPARATIONS, Matrix, Preparation
+from pren.methods.preparation import PREPARATIONS, Matrix, Preparation
+from pren.methods.refinement import REFINEMENTS, Refinement
 from pren.problem import ClassTable, Setting, candidates_of
-from pren.refinement import REFINEMENTS, Refinement
 
 
 class LearnedState:

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
 from pren.methods.base import Method
-from pren.preparation import Matrix
-from pren.refinement.base import RefinementModule
-from pren.scoring import calibrated
+from pren.methods.preparation import Matrix
+from pren.methods.refinement.base import RefinementModule
+from pren.problem.scoring import calibrated
 
 
 class ScoringModule(nn.Module):
@@ -56,4 +56,7 @@ def scoring_module(method: Method) -> ScoringModule:
 
 def no_module(method: Method, why: str) -> PrenError:
     """What to raise for a method that is no fixed function of torch's."""
-    return PrenError(f"{method.name} cannot be exported: {why}. Take another method, or label with 'pren predict'.")
+    return PrenError(
+        "export-unsupported",
+        f"{method.name} cannot be exported: {why}. Take another method, or label with 'pren predict'.",
+    )

@@ -16,18 +16,18 @@ from torch import Tensor, nn
 
 from pren.core.progressive import Round
 from pren.core.pseudo import PseudoLabels
-from pren.engine.adam import adam_tensors, read_adam
-from pren.engine.chunks import CHUNK_IMAGES, apply
-from pren.engine.division import AdamState
-from pren.engine.processes import share, share_weights, single_process
-from pren.engine.trainer import Trainer
-from pren.errors import PrenError, reason
-from pren.inputs import ArrayInputs, Inputs
+from pren.foundation.errors import PrenError, reason
 from pren.methods.base import Method
 from pren.methods.params import param
-from pren.preparation import Matrix
+from pren.methods.preparation import Matrix
+from pren.methods.refinement import REFINEMENTS
 from pren.problem import Problem
-from pren.refinement import REFINEMENTS
+from pren.problem.inputs import ArrayInputs, Inputs
+from pren.training.adam import adam_tensors, read_adam
+from pren.training.chunks import CHUNK_IMAGES, apply
+from pren.training.division import AdamState
+from pren.training.processes import share, share_weights, single_process
+from pren.training.trainer import Trainer
 
 ROUND_NUMBER = "round.number"  # in the state of training
 
@@ -112,11 +112,15 @@ class NetworkMethod(Method):
         from pren.methods.classes import with_classes_of  # which knows this class
 
         if type(start) is not type(self) or start.sample_shape_ != self.sample_shape_:
-            raise PrenError(f"{self.name} cannot start from a model of {start.name}, or of other inputs: fit anew.")
+            raise PrenError(
+                "start-other", f"{self.name} cannot start from a model of {start.name}, or of other inputs: fit anew."
+            )
         grown = with_classes_of(start, self.classes_)
         shapes = [{name: t.shape for name, t in model.network_.state_dict().items()} for model in (self, grown)]
         if shapes[0] != shapes[1]:
-            raise PrenError("The model to start from has another network: leave its heads and layers as they are.")
+            raise PrenError(
+                "start-other", "The model to start from has another network: leave its heads and layers as they are."
+            )
         kept = ("classes_", "setting_", "extractor_", "tail_", "refinement_", "chosen_gamma_", "preprocessing_")
         for name in [name for name in vars(grown) if name.endswith("_") and name not in kept]:
             setattr(self, name, getattr(grown, name))
@@ -146,7 +150,9 @@ class NetworkMethod(Method):
                 raise ValueError(f"there is no round {last.number}")
             return last, read_adam(state, self._adam(self.network_))
         except (KeyError, ValueError, OverflowError, RuntimeError) as error:
-            raise PrenError(f"The state of training is damaged or belongs to another model: {reason(error)}") from error
+            raise PrenError(
+                "damaged", f"The state of training is damaged or belongs to another model: {reason(error)}"
+            ) from error
 
     @abstractmethod
     def _last_round(self) -> int:
@@ -197,7 +203,7 @@ class NetworkMethod(Method):
         raise self._no_room()
 
     def _leave_out(self, place: int) -> None:
-        raise PrenError(f"{self.name} cannot forget a class: fit again without it.")
+        raise PrenError("class-fixed", f"{self.name} cannot forget a class: fit again without it.")
 
     def _at_once(self) -> int:
         """At most how many images the network scores at once."""

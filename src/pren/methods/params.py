@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
-from pren.errors import PrenError, suggest
+from pren.foundation.errors import PrenError, suggest
+from pren.foundation.registry import Registry
 from pren.methods.space import Dimension
-from pren.registry import Registry
 
 if TYPE_CHECKING:
     from pren.methods.base import Method
@@ -122,7 +122,7 @@ def validate(method: type[Method], params: Mapping[str, Any]) -> dict[str, Any]:
         return dict(known(**plain))
     except ValidationError as error:
         problems = [_explain(detail, known.model_fields) for detail in error.errors()]
-        raise PrenError(" ".join(problems)) from None
+        raise PrenError("param-value", " ".join(problems)) from None
 
 
 def _explain(detail: Any, known: Mapping[str, Any]) -> str:

@@ -30,21 +30,21 @@ from pren.core.projection import (
 )
 from pren.core.pseudo import PseudoLabels, per_class
 from pren.core.voting import GzslRule, Network
-from pren.engine.chunks import images_for_heads
-from pren.engine.division import AdamState
-from pren.engine.kept_memory import KeptLinear
-from pren.engine.learner import ProgressiveLearner
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
+from pren.foundation.seeds import stream
+from pren.images.augmentation import Augmentation, augment
+from pren.images.precision import Precision
 from pren.methods.end_to_end import EndToEnd
 from pren.methods.params import Positive, param
+from pren.methods.preparation import Matrix
+from pren.methods.refinement import REFINEMENTS
+from pren.methods.selection import SELECTIONS
 from pren.methods.space import Choice, Real, Whole
-from pren.preparation import Matrix
 from pren.problem import Problem
-from pren.refinement import REFINEMENTS
-from pren.seeds import stream
-from pren.selection import SELECTIONS
-from pren.vision.augmentation import Augmentation, augment
-from pren.vision.precision import Precision
+from pren.training.chunks import images_for_heads
+from pren.training.division import AdamState
+from pren.training.kept_memory import KeptLinear
+from pren.training.learner import ProgressiveLearner
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class PrEN(EndToEnd):
     n_max: int = param(20, "At most so many per class.", ge=1, search=Whole(5, 50, log=True))
     selection: str = param(
         "top-per-class",
-        "Which images become pseudo-labels, by name; see `pren.selection`.",
+        "Which images become pseudo-labels, by name; see `pren.methods.selection`.",
         among=SELECTIONS,
         search=Choice(("top-per-class", "growing")),
     )
@@ -119,7 +119,9 @@ class PrEN(EndToEnd):
     def check_processes(self, processes: int) -> None:
         """Every process takes part in every batch."""
         if processes > self.batch_size:
-            raise PrenError(f"{processes} processes cannot share batches of {self.batch_size}: take fewer.")
+            raise PrenError(
+                "processes-too-many", f"{processes} processes cannot share batches of {self.batch_size}: take fewer."
+            )
 
     def _train(self, fabric: Fabric, problem: Problem, last: Round | None, adam: AdamState) -> Iterator[Round]:
         learner = ProgressiveLearner(
@@ -171,7 +173,10 @@ class PrEN(EndToEnd):
         if self.augmentation == "none":
             return None
         if len(self.sample_shape_) != 3:
-            raise PrenError(f"augmentation={self.augmentation} changes images, but it is features that are trained on.")
+            raise PrenError(
+                "augmentation-features",
+                f"augmentation={self.augmentation} changes images, but it is features that are trained on.",
+            )
         return partial(augment, kind=self.augmentation)
 
     def _last_round(self) -> int:
@@ -240,7 +245,9 @@ class PrEN(EndToEnd):
         ensemble = self._own_ensemble()
         left = np.delete(ensemble.subsets.cpu().numpy(), place, axis=1)
         if not left.any(axis=1).all():
-            raise PrenError("One of the heads would have no class left to vote for: fit again without the class.")
+            raise PrenError(
+                "class-last", "One of the heads would have no class left to vote for: fit again without the class."
+            )
         self._give(ensemble, np.delete(ensemble.embeddings.cpu().numpy(), place, axis=2), left)
 
     def _own_ensemble(self) -> Ensemble:

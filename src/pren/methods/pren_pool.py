@@ -11,19 +11,19 @@ from scipy.linalg import inv
 from scipy.special import softmax
 from torch import Tensor, nn
 
-from pren.inputs import Inputs, joined
 from pren.methods.base import Method
+from pren.methods.formulas import Gaussians
 from pren.methods.gaussian_process import guess_means
-from pren.methods.gfzsl import class_statistics
 from pren.methods.params import learned, param
+from pren.methods.preparation import PREPARATIONS, Matrix
+from pren.methods.preparation.whitening import CHANCE
+from pren.methods.refinement import REFINEMENTS
+from pren.methods.refinement.base import blocks, squared_distances
+from pren.methods.refinement.sinkhorn import even_offsets
+from pren.methods.rivals.gfzsl import class_statistics
 from pren.methods.space import Choice, Real
-from pren.modules import Gaussians
-from pren.preparation import PREPARATIONS, Matrix
-from pren.preparation.whitening import CHANCE
 from pren.problem import Problem
-from pren.refinement import REFINEMENTS
-from pren.refinement.base import blocks, squared_distances
-from pren.refinement.sinkhorn import even_offsets
+from pren.problem.inputs import Inputs, joined
 
 log = logging.getLogger(__name__)
 STEPS = 15

@@ -6,27 +6,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pren.errors import PrenError
-from pren.methods.ale import ALE
+from pren.foundation.errors import PrenError
+from pren.foundation.registry import Registry
 from pren.methods.base import Method
-from pren.methods.clip import CLIP
-from pren.methods.conse import ConSE
-from pren.methods.dcl import DCL
-from pren.methods.devise import DeViSE
-from pren.methods.eszsl import ESZSL
-from pren.methods.gfzsl import GFZSL
-from pren.methods.latem import LatEm
 from pren.methods.params import validate
 from pren.methods.pren import PrEN
 from pren.methods.pren_pool import PrENPool
-from pren.methods.qfsl import QFSL
-from pren.methods.revise import ReViSE
-from pren.methods.ridge import RidgeS2V
-from pren.methods.sae import SAE
-from pren.methods.sje import SJE
-from pren.methods.sync import SynC
-from pren.methods.uda import UDA
-from pren.registry import Registry
+from pren.methods.rivals.ale import ALE
+from pren.methods.rivals.clip import CLIP
+from pren.methods.rivals.conse import ConSE
+from pren.methods.rivals.dcl import DCL
+from pren.methods.rivals.devise import DeViSE
+from pren.methods.rivals.eszsl import ESZSL
+from pren.methods.rivals.gfzsl import GFZSL
+from pren.methods.rivals.latem import LatEm
+from pren.methods.rivals.qfsl import QFSL
+from pren.methods.rivals.revise import ReViSE
+from pren.methods.rivals.ridge import RidgeS2V
+from pren.methods.rivals.sae import SAE
+from pren.methods.rivals.sje import SJE
+from pren.methods.rivals.sync import SynC
+from pren.methods.rivals.uda import UDA
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,12 @@ def create(name: str, **params: Any) -> Method:
     entry = METHODS[name]
     for key, value in entry.preset.items():
         if params.get(key, value) != value:
-            raise PrenError(f"{name} means {key}={value}: use another method to change it.")
+            raise PrenError("param-preset", f"{name} means {key}={value}: use another method to change it.")
     foreign = sorted((params.keys() - entry.method.params.keys()) & PrEN.params.keys()) if name == DEFAULT else []
     if foreign:  # nobody may have named a method, and most advice is about PrEN
-        raise PrenError(f"{entry.title} has no parameter {', '.join(foreign)}, but PrEN has: add --method pren.")
+        raise PrenError(
+            "param-unknown", f"{entry.title} has no parameter {', '.join(foreign)}, but PrEN has: add --method pren."
+        )
     return entry.method(**validate(entry.method, {**params, **entry.preset}))
 
 

@@ -14,13 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from pren.errors import PrenError, reason
-from pren.files import check_file, check_is_text, write_tensors
+from pren.foundation.errors import PrenError, reason
+from pren.foundation.files import check_file, check_is_text, write_tensors
+from pren.foundation.version import __version__
 from pren.methods.base import Method
 from pren.methods.params import validate
 from pren.methods.registry import METHODS
 from pren.problem import ClassTable
-from pren.version import __version__
 
 MODEL_FILE = "model.safetensors"
 HEADER = "pren"
@@ -94,7 +94,7 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         if not isinstance(facts, dict):
             raise TypeError("its header holds no facts")
     except (OSError, SafetensorError, ValueError, LookupError, TypeError, RecursionError) as error:
-        raise PrenError(f"{path} is damaged or was not written by pren: {reason(error)}") from error
+        raise PrenError("damaged", f"{path} is damaged or was not written by pren: {reason(error)}") from error
     return tensors, facts
 
 
@@ -112,7 +112,7 @@ def read_facts(folder: Path) -> dict[str, Any]:
             facts = _Facts.model_validate_json((file.metadata() or {})[HEADER])
         return facts.model_dump()
     except (OSError, SafetensorError, ValueError, LookupError) as error:
-        raise PrenError(f"{path} is damaged or was not written by pren: {reason(error)}") from error
+        raise PrenError("damaged", f"{path} is damaged or was not written by pren: {reason(error)}") from error
 
 
 def read_verified(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -124,13 +124,14 @@ def read_verified(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     tensors, facts = read_model(path)
     if isinstance(facts.get("format"), int) and facts["format"] != FORMAT:
         raise PrenError(
-            f"{path} was written by another version of pren (format {facts['format']}, this one reads {FORMAT})."
+            "format-other",
+            f"{path} was written by another version of pren (format {facts['format']}, this one reads {FORMAT}).",
         )
     bad = [f"{name} holds NaN or infinite values" for name, tensor in tensors.items() if not tensor.isfinite().all()]
     if facts.get("checksum") != _checksum(tensors, facts):
         bad = ["it is not what was written (its checksum differs)"]
     if bad:
-        raise PrenError(f"{path} is damaged or was not written by this version of pren: {bad[0]}")
+        raise PrenError("damaged", f"{path} is damaged or was not written by this version of pren: {bad[0]}")
     return tensors, facts
 
 
@@ -142,7 +143,7 @@ def load_model(folder: str | Path) -> Method:
     """
     path = Path(folder) / MODEL_FILE
     if not path.exists():
-        raise PrenError(f"There is no model in {folder}: {MODEL_FILE} is missing.")
+        raise PrenError("model-missing", f"There is no model in {folder}: {MODEL_FILE} is missing.")
     tensors, header = read_verified(path)
     try:
         facts = _Facts.model_validate(header)
@@ -164,9 +165,11 @@ def load_model(folder: str | Path) -> Method:
         if unknown := learned.keys() - method._state()[0].keys():
             raise ValueError(f"it holds tensors that have no place in it: {', '.join(sorted(unknown))}")
     except MemoryError as error:
-        raise PrenError(f"{path} needs more memory than there is: free some.") from error
+        raise PrenError("memory", f"{path} needs more memory than there is: free some.") from error
     except (PrenError, ValueError, LookupError, ArithmeticError) as error:
-        raise PrenError(f"{path} is damaged or was not written by this version of pren: {reason(error)}") from error
+        raise PrenError(
+            "damaged", f"{path} is damaged or was not written by this version of pren: {reason(error)}"
+        ) from error
     return method
 
 

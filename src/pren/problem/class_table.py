@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.errors import PrenError, quoted
-from pren.inputs import Array, to_numpy
+from pren.foundation.errors import PrenError, quoted
+from pren.problem.inputs import Array, to_numpy
 
 log = logging.getLogger(__name__)
 
@@ -49,13 +49,19 @@ class ClassTable:
         """Check a table and bring its signatures to unit length (unless told not to)."""
         table = signature_table(signatures)
         if len(names) != len(table):
-            raise PrenError(f"{len(names)} class names but {len(table)} rows of signatures: give one row per class.")
+            raise PrenError(
+                "class-count", f"{len(names)} class names but {len(table)} rows of signatures: give one row per class."
+            )
         _check_names(names)
         _check_signatures(names, table)
         if not seen.any():
-            raise PrenError("No class has a labelled image: give labelled images of at least one (seen) class.")
+            raise PrenError(
+                "no-seen-class", "No class has a labelled image: give labelled images of at least one (seen) class."
+            )
         if seen.all():
-            raise PrenError("Every class has labelled images: add the signatures of classes that have none.")
+            raise PrenError(
+                "no-unseen-class", "Every class has labelled images: add the signatures of classes that have none."
+            )
         if normalise:
             table = table / np.abs(table).max(axis=1, keepdims=True)  # so that no square is too large or too small
             table = table / np.linalg.norm(table, axis=1, keepdims=True)
@@ -81,7 +87,7 @@ class ClassTable:
         """(L,) the classes meant by "unseen", "seen" or "all"."""
         masks = {"unseen": self.unseen, "seen": self.seen, "all": np.ones(len(self), dtype=bool)}
         if which not in masks:
-            raise PrenError(f"among must be one of {', '.join(masks)}, not {which!r}.")
+            raise PrenError("unknown-name", f"among must be one of {', '.join(masks)}, not {which!r}.")
         return masks[which]
 
 
@@ -89,19 +95,24 @@ def label_indices(labels: Array | Sequence[str], names: Sequence[str]) -> NDArra
     """Turn labels (row numbers or class names) into row numbers of the class table, checking each of them."""
     array = to_numpy(labels, "labels")
     if array.ndim != 1:
-        raise PrenError(f"labels must be one per image, but have shape {array.shape}.")
+        raise PrenError("labels-shape", f"labels must be one per image, but have shape {array.shape}.")
     if array.dtype.kind == "U":
         rows = {name: row for row, name in enumerate(names)}
         for place, label in enumerate(array.tolist()):
             if label not in rows:
-                raise PrenError(f"Label {label!r} (image {place}) has no signature: add a row for this class.")
+                raise PrenError(
+                    "label-unknown", f"Label {label!r} (image {place}) has no signature: add a row for this class."
+                )
         return np.array([rows[label] for label in array.tolist()], dtype=np.int64)
     if array.dtype.kind not in "iu":
-        raise PrenError(f"labels must be whole numbers or class names, not {array.dtype}.")
+        raise PrenError("labels-kind", f"labels must be whole numbers or class names, not {array.dtype}.")
     outside = (array < 0) | (array >= len(names))
     if outside.any():
         place = int(outside.argmax())
-        raise PrenError(f"Label {array[place]} (image {place}) is outside the table with rows 0 to {len(names) - 1}.")
+        raise PrenError(
+            "label-unknown",
+            f"Label {array[place]} (image {place}) is outside the table with rows 0 to {len(names) - 1}.",
+        )
     return array.astype(np.int64)
 
 
@@ -110,7 +121,7 @@ def signature_table(signatures: Array) -> NDArray[np.float64]:
     table = to_numpy(signatures, "signatures")
     if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in "fiub":
         what = f"{table.dtype} of shape {table.shape}"
-        raise PrenError(f"signatures must be a table of numbers (classes, attributes), not {what}.")
+        raise PrenError("signatures-kind", f"signatures must be a table of numbers (classes, attributes), not {what}.")
     return table.astype(np.float64)
 
 
@@ -129,20 +140,26 @@ def _check_names(names: Sequence[str]) -> None:
     first: dict[str, int] = {}
     for row, name in enumerate(names):
         if (fault := name_fault(name)) is not None:
-            raise PrenError(f"Row {row} of the classes: {fault}")
+            raise PrenError("class-name", f"Row {row} of the classes: {fault}")
         if name in first:
-            raise PrenError(f"Class name {name!r} stands twice, in rows {first[name]} and {row}: names must differ.")
+            raise PrenError(
+                "class-twice", f"Class name {name!r} stands twice, in rows {first[name]} and {row}: names must differ."
+            )
         first[name] = row
 
 
 def _check_signatures(names: Sequence[str], table: NDArray[np.float64]) -> None:
     bad = ~np.isfinite(table).all(axis=1)
     if bad.any():
-        raise PrenError(f"The signature of class {names[int(bad.argmax())]!r} holds NaN or infinite values.")
+        raise PrenError(
+            "not-finite", f"The signature of class {names[int(bad.argmax())]!r} holds NaN or infinite values."
+        )
     zero = ~table.any(axis=1)
     if zero.any():
         name = names[int(zero.argmax())]
-        raise PrenError(f"The signature of class {name!r} is all zeros: describe it, or leave the class out.")
+        raise PrenError(
+            "signature-zero", f"The signature of class {name!r} is all zeros: describe it, or leave the class out."
+        )
 
 
 def _warn_of_twins(names: Sequence[str], table: NDArray[np.float64]) -> None:

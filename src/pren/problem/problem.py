@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pren.errors import PrenError
-from pren.inputs import Array, Inputs, as_inputs
+from pren.foundation.errors import PrenError
 from pren.problem.class_table import ClassTable, label_indices, signature_table
+from pren.problem.inputs import Array, Inputs, as_inputs
 
 Setting = Literal["zsl", "gzsl"]
 Among = Literal["unseen", "seen", "all"]
@@ -50,7 +50,9 @@ class Answers:
 
     def __post_init__(self) -> None:
         if self.names is not None and len(self.names) != len(self.labels):
-            raise PrenError(f"{len(self.labels)} answers but {len(self.names)} names: give one to each image.")
+            raise PrenError(
+                "answers-shape", f"{len(self.labels)} answers but {len(self.names)} names: give one to each image."
+            )
 
     def __repr__(self) -> str:
         return f"Answers({int(self.known.sum())} of {len(self.labels)} known, {len(self.unreadable)} files unreadable)"
@@ -87,7 +89,7 @@ class Problem:
         source: Where the problem comes from (names, hashes, choices made); recorded with every run.
         given: (N_pool,) the classes that a person has given to some images of the pool, to learn from: candidates, and
             `UNKNOWN` elsewhere; None if to none.
-        recipe: How the signatures were made (`pren.signatures.Recipe`, JSON-ready), so that a class can be added to a
+        recipe: How the signatures were made (`pren.describe.Recipe`, JSON-ready), so that a class can be added to a
             model later; {} if nobody knows.
     """
 
@@ -106,23 +108,30 @@ class Problem:
 
     def __post_init__(self) -> None:
         if self.setting not in ("zsl", "gzsl"):
-            raise PrenError(f"setting must be 'zsl' or 'gzsl', not {self.setting!r}.")
+            raise PrenError("unknown-name", f"setting must be 'zsl' or 'gzsl', not {self.setting!r}.")
         if self.train.sample_shape != self.pool.sample_shape:
             shapes = f"shape {self.train.sample_shape} each and pool inputs {self.pool.sample_shape}"
-            raise PrenError(f"Training inputs have {shapes}: both must come from the same extractor.")
+            raise PrenError("inputs-shape", f"Training inputs have {shapes}: both must come from the same extractor.")
         if len(self.pool) == 0:
-            raise PrenError("The pool is empty: there is no unlabelled image to recognise.")
+            raise PrenError("pool-empty", "The pool is empty: there is no unlabelled image to recognise.")
         if self.labels.shape != (len(self.train),):
-            raise PrenError(f"There are {len(self.train)} training inputs but labels have shape {self.labels.shape}.")
+            raise PrenError(
+                "labels-shape",
+                f"There are {len(self.train)} training inputs but labels have shape {self.labels.shape}.",
+            )
         if self.given is not None:
             self._check_given(self.given)
 
     def _check_given(self, given: NDArray[np.int64]) -> None:
         if given.shape != (len(self.pool),):
-            raise PrenError(f"The pool has {len(self.pool)} images but given labels have shape {given.shape}.")
+            raise PrenError(
+                "given-shape", f"The pool has {len(self.pool)} images but given labels have shape {given.shape}."
+            )
         rows = given[given != UNKNOWN]
         if ((rows < 0) | (rows >= len(self.classes))).any() or not self.candidates()[rows].all():
-            raise PrenError("A label that is given to an image of the pool is not one of the classes it can be of.")
+            raise PrenError(
+                "given-unknown", "A label that is given to an image of the pool is not one of the classes it can be of."
+            )
 
     def candidates(self) -> NDArray[np.bool_]:
         """(L,) the classes that an image of the pool can be taken for."""

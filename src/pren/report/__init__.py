@@ -1,10 +1,5 @@
-"""Reports: a run, a comparison or a study as one HTML file that people like to look at.
+"""A run as one HTML file that people like to look at: it needs no network, no server and no answers."""
 
-`report_run` is for run folders, `report_experiments` for what `pren compare`, `tune` and `reproduce` keep. A report
-needs no network, no server and, for a run, no answers.
-"""
-
-from pren.report.experiments import is_experiment, report_experiments
 from pren.report.run import Written, report_run
 
-__all__ = ["Written", "is_experiment", "report_experiments", "report_run"]
+__all__ = ["Written", "report_run"]

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.inputs import Inputs
 from pren.methods.storage import read_facts
 from pren.problem import UNKNOWN, candidates_of
+from pren.problem.inputs import Inputs
 from pren.report.evidence import Evidence, describe_apart, evidence
 from pren.report.scatter import Map, make_map
-from pren.runs.folder import PREDICTIONS, RunFolder
 from pren.runs.reopening import Outcome
+from pren.runs.store.folder import PREDICTIONS, RunFolder
+from pren.runs.store.tables import read_predictions
 from pren.runs.suggest import suggest_places
 from pren.runs.summary import run_summary
-from pren.runs.tables import read_predictions
 from pren.trust import STRANGE, Forecast
 from pren.trust.confidence import threshold
 

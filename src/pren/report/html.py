@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 
-from pren.text import visible
+from pren.foundation.text import visible
 
 VOID = {"br", "img", "input", "link", "meta", "wbr"}
 

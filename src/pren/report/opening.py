@@ -13,7 +13,7 @@ from pren.report.facts import SAFE, RunFacts
 from pren.report.html import Html, counted, percent, tag
 from pren.report.page import code
 from pren.runs.ending import some
-from pren.runs.folder import PREDICTIONS
+from pren.runs.store.folder import PREDICTIONS
 
 
 def title_of(summary: dict[str, Any]) -> str:

@@ -9,10 +9,10 @@ from functools import cache
 import numpy as np
 from PIL import Image
 
-from pren.inputs import Inputs
+from pren.images.files import ImageFiles
+from pren.images.preprocessing import MODES
+from pren.problem.inputs import Inputs
 from pren.report.html import Html, tag
-from pren.vision.images import ImageFiles
-from pren.vision.preprocessing import MODES
 
 SIDE, SMALL_SIDE = 132, 96  # pixels of a photograph; the smaller where there are many
 MANY = 300

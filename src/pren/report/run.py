@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pren.errors import PrenError
-from pren.files import write_bytes
+from pren.foundation.errors import PrenError
+from pren.foundation.files import write_bytes
+from pren.foundation.version import __version__
 from pren.methods.registry import METHODS
 from pren.report import gallery, quality, training
 from pren.report.facts import RunFacts, collect
@@ -14,9 +15,8 @@ from pren.report.html import Html, tag
 from pren.report.opening import opening, subtitle_of, title_of
 from pren.report.page import Section, page
 from pren.report.photographs import Photographs
-from pren.runs.folder import REPORT_FILE, RunFolder
 from pren.runs.reopening import Outcome
-from pren.version import __version__
+from pren.runs.store.folder import REPORT_FILE, RunFolder
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,9 @@ def report_run(folder: RunFolder, outcome: Outcome | None, missing: str = "", ou
         PrenError: If the run is not finished, or the report cannot be written.
     """
     if not folder.finished():
-        raise PrenError(f"{folder.path} is not finished: go on with 'pren fit --resume --out {folder.path}'.")
+        raise PrenError(
+            "run-unfinished", f"{folder.path} is not finished: go on with 'pren fit --resume --out {folder.path}'."
+        )
     facts = collect(folder, outcome, missing)
     inputs = None if facts.details is None else facts.details.inputs
     photographs = Photographs(inputs, gallery.expected_photographs(facts))

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pren.data.arrays import read_vector
-from pren.data.class_tables import LONGEST_TEXT, read_class_rows
-from pren.data.findings import Findings
+from pren.data.folder.class_tables import LONGEST_TEXT, read_class_rows
+from pren.data.folder.findings import Findings
 from pren.data.tables import normal
-from pren.errors import PrenError
-from pren.files import make_folder, new_folder, write_json
+from pren.describe import RECIPE_FILE, Recipe, read_recipe
+from pren.foundation.errors import PrenError
+from pren.foundation.files import make_folder, new_folder, write_json
 from pren.methods.base import Method
 from pren.methods.storage import MODEL_FILE, load_model
 from pren.problem import name_fault
-from pren.runs.folder import RunFolder
-from pren.signatures import RECIPE_FILE, Recipe, read_recipe
+from pren.runs.store.folder import RunFolder
 
 Vector = NDArray[np.float64]
 
@@ -61,14 +61,17 @@ def add_class(model: Model, name: str, said: Description) -> Model:
     """
     name = normal(name)
     if fault := name_fault(name):
-        raise PrenError(f"A class cannot be added: {fault}")
+        raise PrenError("class-name", f"A class cannot be added: {fault}")
     if any(len(text) > LONGEST_TEXT or not text.strip() for text in said.texts):
-        raise PrenError(f"A description has between 1 and {LONGEST_TEXT} characters.")
+        raise PrenError("description-length", f"A description has between 1 and {LONGEST_TEXT} characters.")
     method, recipe = model
     values, numbers = _read(said, name)
     if recipe is None:
         if values is None or said.texts or numbers:
-            raise PrenError("Nobody knows what the numbers of this model mean: give all of them with --signature FILE.")
+            raise PrenError(
+                "recipe-unknown",
+                "Nobody knows what the numbers of this model mean: give all of them with --signature FILE.",
+            )
         return Model(method.with_class(name, values), None)
     row = recipe.describe(name, values, numbers, said.texts)
     return Model(method.with_class(name, row), recipe.knowing(name, said.texts))
@@ -86,7 +89,7 @@ def save_beside(model: Model, out: Path) -> None:
         PrenError: If there is something already.
     """
     if out.exists() or out.is_symlink():
-        raise PrenError(f"{out} already exists: choose another --out or remove it.")
+        raise PrenError("out-taken", f"{out} already exists: choose another --out or remove it.")
     make_folder(out.absolute().parent)
     with new_folder(out) as folder:
         model.method.save(folder)
@@ -104,8 +107,8 @@ def _read(said: Description, name: str) -> tuple[Vector | None, dict[str, float]
     findings = Findings()
     table = read_class_rows(path.absolute().parent, path.name, findings)
     for finding in findings.listed():
-        raise PrenError(str(finding))
+        raise PrenError("signatures-table", str(finding))
     if table is None or name not in table.rows:
-        raise PrenError(f"{path} has no row for {name!r}.")
+        raise PrenError("class-missing", f"{path} has no row for {name!r}.")
     row = dict(zip(table.attributes, map(float, table.rows[name]), strict=True))
     return None, {key: number for key, number in row.items() if not np.isnan(number)} | numbers

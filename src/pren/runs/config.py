@@ -13,15 +13,15 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pren.data import find_dataset, is_path, load
-from pren.errors import PrenError, suggest
-from pren.files import read_bytes
+from pren.foundation.errors import PrenError, suggest
+from pren.foundation.files import read_bytes
+from pren.foundation.plain_yaml import parse_yaml
+from pren.images.extraction import Extractor
+from pren.images.weights import absolute_weights
 from pren.methods.base import Method
 from pren.methods.registry import DEFAULT, METHODS, create, trains_backbone
-from pren.plain_yaml import parse_yaml
 from pren.problem import Answers, Problem
-from pren.runs.manifest import FORMAT, check_format
-from pren.vision.extraction import Extractor
-from pren.vision.weights import absolute_weights
+from pren.runs.store.manifest import FORMAT, check_format
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class RunConfig(BaseModel):
     """Data, method and parameters.
 
     Attributes:
-        format: How all this is written down; see `pren.runs.manifest`.
+        format: How all this is written down; see `pren.runs.store.manifest`.
         data: A registered name, or the path of a file or a folder.
         root: The folder of a data set that is not embedded.
         split: Which of its splits; None for its default.
@@ -131,7 +131,7 @@ class RunConfig(BaseModel):
     def load_data(self) -> tuple[Problem, Answers | None]:
         """The problem and, where they are known, its answers."""
         for key in {"name", "root", "split", "setting"} & self.options.keys():
-            raise PrenError(f"{self.data} has no option {key!r}: that is a setting of its own.")
+            raise PrenError("data-option-unknown", f"{self.data} has no option {key!r}: that is a setting of its own.")
         return load(self.data, root=self.root, split=self.split, setting=self.setting, **self.options)
 
     def _places(self) -> tuple[dict[str, str], dict[str, str]]:
@@ -183,7 +183,7 @@ def read_yaml(path: Path, content: bytes | None = None) -> dict[str, Any]:
     """Read a YAML file that holds a mapping, unless its content has been read already."""
     mapping = parse_yaml(read_bytes(path, MOST_BYTES) if content is None else content, str(path))
     if not isinstance(mapping, dict):
-        raise PrenError(f"{path} must hold names and values, such as 'method: pren'.")
+        raise PrenError("config-form", f"{path} must hold names and values, such as 'method: pren'.")
     return mapping
 
 
@@ -200,4 +200,4 @@ def parse_config(content: dict[str, Any], where: str) -> RunConfig:
             name = ".".join(str(part) for part in detail["loc"])
             hint = f" {suggest(name, RunConfig.model_fields)}" if detail["type"] == "extra_forbidden" else ""
             problems.append(f"{name}: {detail['msg'].lower()}.{hint}")
-        raise PrenError(f"{where} does not describe a run. {' '.join(problems)}") from None
+        raise PrenError("config-invalid", f"{where} does not describe a run. {' '.join(problems)}") from None

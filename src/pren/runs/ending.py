@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
-from pren.runs.tables import PredictedImage
+from pren.runs.store.tables import PredictedImage
 from pren.trust import STRANGE
 
 LEVELS = {"sure": 0.95, "likely": 0.5}  # the least confidence of a label; what is less is doubtful

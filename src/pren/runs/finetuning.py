@@ -18,16 +18,16 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pren.data import check_can_hold_out, held_out_classes
 from pren.data.folds import FOLDS
-from pren.engine.processes import agreed, share_text
-from pren.errors import PrenError
 from pren.evaluation import evaluate
-from pren.files import make_folder, write_bytes
+from pren.foundation.errors import PrenError
+from pren.foundation.files import make_folder, write_bytes
+from pren.images.extraction import Extractor
+from pren.images.finetune.finetuned import School, Tail
+from pren.images.photographs import ExtractorRecord
 from pren.methods.pren_pool import PrENPool
 from pren.problem import Answers, Problem
+from pren.training.processes import agreed, share_text
 from pren.trust.quiet import quietly
-from pren.vision.extraction import Extractor
-from pren.vision.finetuned import School, Tail
-from pren.vision.photographs import ExtractorRecord
 
 log = logging.getLogger(__name__)
 
@@ -169,5 +169,5 @@ def _strength_of(known: dict[str, Any]) -> float:
     try:
         asked = ExtractorRecord.model_validate(known).asked
     except ValidationError as error:
-        raise PrenError(f"The model does not say which backbone made its features: {error}") from error
+        raise PrenError("damaged", f"The model does not say which backbone made its features: {error}") from error
     return 0.0 if asked.finetune is None else asked.finetune.strength or 0.0

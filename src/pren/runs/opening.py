@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from lightning_fabric import Fabric
 
 from pren.data import class_folds, own_folds
-from pren.engine.processes import agreed, single_process
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
+from pren.images.extraction import OnProgress
+from pren.images.photographs import freeze, has_photographs, leave_out_unreadable
 from pren.methods.base import Method
 from pren.methods.registry import METHODS, trains_backbone
 from pren.problem import Answers, Problem
 from pren.runs.config import RunConfig
 from pren.runs.finetuning import finetune
-from pren.vision.extraction import OnProgress
-from pren.vision.photographs import freeze, has_photographs, leave_out_unreadable
+from pren.training.processes import agreed, single_process
 
 FIXED_IN_A_FOLD = ("train_on", "seen_test")  # options that would take in test images: a fold has its own answer
 
@@ -29,7 +29,10 @@ def check_trains_backbone(methods: Sequence[str]) -> None:
     lacking = [METHODS[name].title for name in methods if not trains_backbone(name)]
     if lacking:
         do = "does" if len(lacking) == 1 else "do"
-        raise PrenError(f"{', '.join(lacking)} {do} not train a backbone: add --frozen for the features of one.")
+        raise PrenError(
+            "backbone-not-trained",
+            f"{', '.join(lacking)} {do} not train a backbone: add --frozen for the features of one.",
+        )
 
 
 def open_problem(
@@ -74,7 +77,9 @@ def open_folds(
     to the fold's pool: these are the seen validation images.
     """
     if "fold" in config.options:
-        raise PrenError("Parameters are chosen on all validation folds of the data: leave the option fold out.")
+        raise PrenError(
+            "option-conflict", "Parameters are chosen on all validation folds of the data: leave the option fold out."
+        )
     numbers = own_folds(config.data, config.root, config.split)
     if not numbers:
         problem, _ = open_problem(config, fabric, on_extract)
@@ -85,6 +90,8 @@ def open_folds(
         fold = config.model_copy(update={"options": {**options, "fold": number}})
         problem, answers = open_problem(fold, fabric, on_extract)
         if answers is None:
-            raise PrenError(f"Fold {number} of {config.data} has no answers, so nothing can be chosen on it.")
+            raise PrenError(
+                "no-answers", f"Fold {number} of {config.data} has no answers, so nothing can be chosen on it."
+            )
         folds.append((problem, answers))
     return folds

@@ -5,11 +5,11 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from pren.errors import PrenError
+from pren.foundation.errors import PrenError
+from pren.images.extraction import OnProgress
 from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
 from pren.trust import Forecast, OnRehearsal, assess, usual_draws
-from pren.vision.extraction import OnProgress
 
 AUTO = "auto"
 _ALIKE = {"features": "whitened", "refinement": "soft-kmeans"}
@@ -41,7 +41,9 @@ def candidates(config: RunConfig) -> list[RunConfig]:
     if config.method != AUTO:
         return [config]
     if config.params:
-        raise PrenError(f"--method {AUTO} sets parameters itself: leave --set {', '.join(config.params)} out.")
+        raise PrenError(
+            "option-conflict", f"--method {AUTO} sets parameters itself: leave --set {', '.join(config.params)} out."
+        )
     return [config.model_copy(update={"method": name, "params": params}) for name, params in CANDIDATES]
 
 

@@ -9,16 +9,16 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.errors import PrenError
 from pren.evaluation import Marks, evaluate_marks, reliability
-from pren.inputs import Inputs
+from pren.foundation.errors import PrenError
+from pren.images.photographs import check_same_facts
 from pren.methods.base import Method
 from pren.problem import Answers, Problem
+from pren.problem.inputs import Inputs
 from pren.runs.config import RunConfig
-from pren.runs.folder import RunFolder
 from pren.runs.opening import open_problem
+from pren.runs.store.folder import RunFolder
 from pren.trust import Labels, Trust, label_pool
-from pren.vision.photographs import check_same_facts
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +81,9 @@ def evaluate_run(
     found = open_run(folder, data, root, weights, cache).figures()
     if found is None:
         raise PrenError(
+            "no-answers",
             f"The data of {folder.path} has no answers: add the classes of some images of the pool (in a folder of "
-            "photographs, as answers.csv)."
+            "photographs, as answers.csv).",
         )
     return found
 
@@ -106,7 +107,9 @@ def open_run(
     moved: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if weights is not None:
         if config.extractor is None:
-            raise PrenError(f"The model in {folder.path} has its weights with it: leave --weights out.")
+            raise PrenError(
+                "option-conflict", f"The model in {folder.path} has its weights with it: leave --weights out."
+            )
         moved["extractor"] = config.extractor.model_copy(update={"weights": weights})
     model = folder.model()
     problem, answers = open_problem(config.model_copy(update=moved), fitted=model)
@@ -125,7 +128,9 @@ def scorer(method: Method, problem: Problem) -> Callable[[Inputs], NDArray[np.fl
     """Scores (n, L) with the columns in the order of the problem's classes, which may have changed places since."""
     place = {name: column for column, name in enumerate(method.classes_.names)}
     if place.keys() != set(problem.classes.names):
-        raise PrenError("The model knows other classes than the data has: it is the model of another run.")
+        raise PrenError(
+            "model-other", "The model knows other classes than the data has: it is the model of another run."
+        )
     columns = [place[name] for name in problem.classes.names]
     return lambda inputs: method.scores(inputs)[:, columns]
 
@@ -133,4 +138,6 @@ def scorer(method: Method, problem: Problem) -> Callable[[Inputs], NDArray[np.fl
 def check_hashes(folder: RunFolder, recorded: RunConfig, hashes: dict[str, str]) -> None:
     """Raise a `PrenError` if the data are not those that a run was started with."""
     if recorded.record.get("hashes") != hashes:
-        raise PrenError(f"The data is not what the run in {folder.path} was started with: its hash has changed.")
+        raise PrenError(
+            "data-changed", f"The data is not what the run in {folder.path} was started with: its hash has changed."
+        )

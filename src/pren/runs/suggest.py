@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.data.folder_labels import LABELS, read_given
-from pren.errors import PrenError
+from pren.data.folder.labels import LABELS, read_given
+from pren.foundation.errors import PrenError
 from pren.problem import UNKNOWN
-from pren.runs.folder import RunFolder
 from pren.runs.reopening import Outcome, open_run
+from pren.runs.store.folder import RunFolder
 from pren.trust import STRANGE, suggest
 
 
@@ -67,7 +67,8 @@ def suggest_for_run(
     """
     if "hold_out" in folder.config().options:
         raise PrenError(
-            f"The pool of {folder.path} has labelled images in it (--hold-out): fit without it, and ask that run."
+            "hold-out",
+            f"The pool of {folder.path} has labelled images in it (--hold-out): fit without it, and ask that run.",
         )
     outcome = open_run(folder, data, root, weights, cache)
     problem, answers = outcome.problem, outcome.answers

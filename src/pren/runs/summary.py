@@ -7,8 +7,8 @@ from typing import Any
 from pren.methods.storage import MODEL_FILE, read_facts
 from pren.problem import candidates_of
 from pren.runs.ending import label_facts
-from pren.runs.folder import PREDICTIONS, REPORT_FILE, RunFolder
-from pren.runs.tables import read_predictions
+from pren.runs.store.folder import PREDICTIONS, REPORT_FILE, RunFolder
+from pren.runs.store.tables import read_predictions
 
 # What a method does with images; it has no effect on the features of a frozen backbone.
 OF_IMAGES = set("backbone weights geometry backbone_lr augmentation precision train_statistics".split())

@@ -19,21 +19,21 @@ from torch import Tensor
 
 from pren.core.progressive import Round
 from pren.data import check_can_hold_out
-from pren.engine.processes import agreed, share, share_text, single_process, watching
-from pren.errors import PrenError
 from pren.evaluation import check_answers, round_figures
-from pren.files import check_is_text
+from pren.foundation.errors import PrenError
+from pren.foundation.files import check_is_text
+from pren.foundation.version import __version__
+from pren.images.extraction import OnProgress
 from pren.methods.base import Method
 from pren.problem import Answers, Problem
-from pren.runs.checkpoint import Checkpoint, State
 from pren.runs.config import RunConfig
-from pren.runs.folder import RunFolder
 from pren.runs.opening import open_problem
 from pren.runs.reopening import Outcome, check_hashes
-from pren.runs.tables import ImageTables
+from pren.runs.store.checkpoint import Checkpoint, State
+from pren.runs.store.folder import RunFolder
+from pren.runs.store.tables import ImageTables
+from pren.training.processes import agreed, share, share_text, single_process, watching
 from pren.trust import OnRehearsal, Trust, assess, only_sure, usual_draws
-from pren.version import __version__
-from pren.vision.extraction import OnProgress
 
 log = logging.getLogger(__name__)
 
@@ -133,8 +133,9 @@ def _fit(
     with agreed(fabric):
         if checkpoint is not None and not _same(checkpoint.method.tail_, problem.tail):
             raise PrenError(
+                "cache-lost",
                 "What the backbone has learned is no longer in the cache, and came out otherwise when it was learned "
-                "again, maybe with other threads: begin a new run, or bring the cache back."
+                "again, maybe with other threads: begin a new run, or bring the cache back.",
             )
     if checkpoint is not None:
         method, state, training = checkpoint.method, checkpoint.state, checkpoint.training
@@ -189,9 +190,13 @@ def count_rehearsals(config: RunConfig, method: Method, problem: Problem) -> int
     if count is None:
         count = 0 if trains else usual_draws(method, problem)
     if count == 1:
-        raise PrenError("--rehearsals 1 does not tell how far a forecast misses: take 0, or 2 and more.")
+        raise PrenError(
+            "rehearsals-one", "--rehearsals 1 does not tell how far a forecast misses: take 0, or 2 and more."
+        )
     if config.precision is not None and not count:
-        raise PrenError("--precision needs rehearsals, which tell how sure a label is: add --rehearsals 10.")
+        raise PrenError(
+            "no-rehearsals", "--precision needs rehearsals, which tell how sure a label is: add --rehearsals 10."
+        )
     try:
         check_can_hold_out(problem)
     except PrenError as error:
@@ -260,7 +265,8 @@ def _reopen(out: str | Path, config: RunConfig, record: dict[str, Any]) -> RunFo
     different = recorded.resolved().difference(config)
     if different:
         raise PrenError(
-            f"{out} holds another run, so it cannot be resumed like this (there, here): {'; '.join(different)}."
+            "other-run",
+            f"{out} holds another run, so it cannot be resumed like this (there, here): {'; '.join(different)}.",
         )
     check_hashes(folder, recorded, record["hashes"])
     folder.hold(record["command"])
@@ -272,7 +278,9 @@ def _check_same_data(fabric: Fabric, hashes: dict[str, str]) -> None:
     first = share_text(fabric, json.dumps(hashes))
     with agreed(fabric):
         if json.loads(first) != hashes:
-            raise PrenError("The data here is not what the first process has: copy the same files to every node.")
+            raise PrenError(
+                "data-differs", "The data here is not what the first process has: copy the same files to every node."
+            )
 
 
 @cache  # they are read from the disk

@@ -13,16 +13,16 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from pren.errors import PrenError, reason
-from pren.inputs import Inputs, pieces
+from pren.foundation.errors import PrenError, reason
+from pren.foundation.version import __version__
 from pren.methods.base import Method
 from pren.methods.storage import FORMAT, read_facts, read_verified, write_model
 from pren.problem import ClassTable, Problem, Setting, candidates_of
+from pren.problem.inputs import Inputs, pieces
 from pren.trust.confidence import Confidence, Reading, threshold
 from pren.trust.familiarity import STRANGE, Familiarity
 from pren.trust.forecast import Forecast, Known, Share, foretell
 from pren.trust.rehearsal import OnRehearsal, choose_gamma, notable_shift, rehearse
-from pren.version import __version__
 
 TRUST_FILE = "trust.safetensors"
 FEWEST = 2  # rehearsals: one foretells the other
@@ -121,9 +121,13 @@ class Trust:
             arrays, d = {name: tensor.numpy() for name, tensor in tensors.items()}, math.prod(facts.sample_shape)
             familiarity = Familiarity.restore(arrays, d) if arrays else None
         except (ValueError, LookupError, TypeError) as error:
-            raise PrenError(f"{path} is damaged or was not written by this version of pren: {reason(error)}") from error
+            raise PrenError(
+                "damaged", f"{path} is damaged or was not written by this version of pren: {reason(error)}"
+            ) from error
         if facts.model != read_facts(Path(folder))["checksum"]:
-            raise PrenError(f"{path} is about another model than the one beside it: remove it, or fit again.")
+            raise PrenError(
+                "trust-other", f"{path} is about another model than the one beside it: remove it, or fit again."
+            )
         return cls(facts.forecast, confidence, np.array(facts.levels), facts.sample_shape, familiarity)
 
 
@@ -150,7 +154,9 @@ def assess(
         PrenError: If there are too few seen classes to hold some out, or less than two rehearsals.
     """
     if rehearsals < FEWEST:
-        raise PrenError(f"{rehearsals} rehearsals do not tell how far a forecast misses: take {FEWEST} or more.")
+        raise PrenError(
+            "rehearsals-one", f"{rehearsals} rehearsals do not tell how far a forecast misses: take {FEWEST} or more."
+        )
     shift = notable_shift(method, problem)
     done = rehearse(method, problem, rehearsals, shift, fabric, on_rehearsal)
     if gamma and problem.setting == "gzsl":

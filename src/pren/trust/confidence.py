@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
+from pren.core.pseudo import best_candidate
 from pren.problem import ClassTable
-from pren.scoring import best_candidate
 
 Vector = NDArray[np.float64]
 HUGE = 1e300

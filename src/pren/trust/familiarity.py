@@ -15,13 +15,13 @@ from typing import ClassVar
 import numpy as np
 
 from pren.data.folds import FEWEST, FOLDS, class_folds, held_out_classes
-from pren.inputs import Array, Inputs, as_inputs, chunks
 from pren.methods.pren_pool import PrENPool
-from pren.preparation import Matrix
-from pren.preparation.base import flat, unit
-from pren.preparation.whitening import MOST_FEATURES, Whitened
+from pren.methods.preparation import Matrix
+from pren.methods.preparation.base import flat, unit
+from pren.methods.preparation.whitening import MOST_FEATURES, Whitened
+from pren.methods.refinement.base import squared_distances
 from pren.problem import Problem
-from pren.refinement.base import squared_distances
+from pren.problem.inputs import Array, Inputs, as_inputs, chunks
 from pren.trust.quiet import quietly
 
 STRANGE = 0.01  # an image that is less familiar looks like none of the classes

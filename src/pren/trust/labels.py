@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.inputs import Inputs, pieces
 from pren.problem import UNKNOWN, Problem, candidates_of
-from pren.scoring import top_classes
+from pren.problem.inputs import Inputs, pieces
+from pren.problem.scoring import top_classes
 from pren.trust.assessment import Trust
 from pren.trust.confidence import Reading
 

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pren.modules import fixed, squared_distances, unit
-from pren.preparation.whitening import WhitenedModule
+from pren.methods.formulas import fixed, squared_distances, unit
+from pren.methods.preparation.whitening import WhitenedModule
 from pren.problem import ClassTable, Setting, candidates_of
 from pren.trust.assessment import Trust
 from pren.trust.confidence import GROUPS, HUGE, Steps

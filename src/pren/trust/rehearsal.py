@@ -15,7 +15,7 @@ from pren.data.folds import FOLDS
 from pren.evaluation import best_gamma, trade_off
 from pren.methods.base import Method
 from pren.problem import Answers, ClassTable, Problem, Setting, candidates_of
-from pren.scoring import calibrated
+from pren.problem.scoring import calibrated
 from pren.trust.confidence import Reading
 from pren.trust.quiet import quietly
 from pren.trust.shift import Shift

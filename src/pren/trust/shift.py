@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pren.inputs import Inputs, chunks
-from pren.preparation import flat
-from pren.preparation.whitening import CHANCE, distance_by_chance
+from pren.methods.preparation import flat
+from pren.methods.preparation.whitening import CHANCE, distance_by_chance
 from pren.problem import Problem
+from pren.problem.inputs import Inputs, chunks
 
 Vector = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.metrics.pairwise import euclidean_distances
 
-from pren.preparation import Matrix
+from pren.methods.preparation import Matrix
 
 MOST_COMPARED = 5_000  # images of a larger pool that are compared with each other
 NEIGHBOURS = 10  # how far away this neighbour is says what is near

@@ -1,0 +1,1 @@
+"""CUB, SUN and AWA2, as researchers download them."""

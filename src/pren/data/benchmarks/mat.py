@@ -1,0 +1,187 @@
+"""MATLAB files, read as data that nobody vouches for: whatever is wrong with one becomes a `PrenError` that names it.
+
+scipy (1.17 at least) looks an element's type up in a table without checking it, so a single damaged byte can end the
+process (scipy's pull request 25829), and some bytes can ask for all memory. So a child reads them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pren.data.benchmarks import mat_child
+from pren.foundation.children import ended_by
+from pren.foundation.errors import PrenError
+
+Shapes = dict[str, tuple[int, ...]]
+TRIES = 3  # of a question that the child may have ended before
+
+
+def mat_shapes(path: Path) -> Shapes:
+    """The variables of a ``.mat`` file and their shapes, without reading them."""
+    return _READER.ask(path, ())[0]
+
+
+def read_mat(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
+    """Read some variables of a ``.mat`` file (MATLAB's version 4 to 7): real numbers, or objects that are strings.
+
+    Raises:
+        PrenError: If the file cannot be read, or lacks a required variable, or one of them holds something else.
+    """
+    arrays = _READER.ask(path, (*required, *optional))[1]
+    missing = [name for name in required if name not in arrays]
+    if missing:
+        raise PrenError("mat-missing-key", f"{path} lacks {', '.join(missing)}: it must hold {', '.join(required)}.")
+    return arrays
+
+
+class _WasIdleError(Exception):
+    """The child had ended by itself."""
+
+
+class _Reader:
+    """The child: started when it is needed, again if it crashes, and gone when it has had nothing to do for a while.
+
+    One child for many files, because it takes 0.3 s to import scipy.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._used = 0.0
+        atexit.register(self._stop)
+
+    def ask(self, path: Path, names: Sequence[str]) -> tuple[Shapes, dict[str, NDArray[Any]]]:
+        """The shapes of all variables, and those of the named ones that are there."""
+        if not path.is_file():  # a pipe would keep the reader waiting for ever
+            raise PrenError(
+                "file-missing", f"{path} is not an ordinary file." if path.exists() else f"There is no file {path}."
+            )
+        with self._lock:
+            for _ in range(TRIES):
+                with suppress(_WasIdleError):  # on a machine so busy that it had ended before the question came
+                    answer, arrays = self._asked(path, names)
+                    break
+            else:
+                raise PrenError("mat-busy", f"The machine is too busy to read {path}: try again.")
+            self._used = time.monotonic()
+        if "error" in answer:
+            raise _unreadable(path, answer["error"])
+        return {name: tuple(shape) for name, shape in answer["shapes"].items()}, arrays
+
+    def _asked(self, path: Path, names: Sequence[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        child = self._running()
+        try:
+            answer = _answer(child, [str(path.absolute()), names])
+            return answer, {name: _array(child, **facts) for name, facts in answer.get("arrays", {}).items()}
+        except BaseException as error:
+            self._stop()
+            if isinstance(error, (OSError, ValueError)):  # it has ended within an answer
+                if child.returncode == -signal.SIGALRM:
+                    raise _WasIdleError from None
+                raise _unreadable(path, _cause(child.returncode)) from None
+            raise
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        child = self._child
+        if child is None or child.poll() is not None or time.monotonic() - self._used > mat_child.IDLE / 2:
+            self._stop()
+            self._child = child = subprocess.Popen(
+                [sys.executable, "-I", mat_child.__file__, json.dumps(sys.path)],
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # each thread would reserve memory
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # so that Ctrl-C reaches us alone
+            )
+        return child
+
+    def _stop(self) -> None:
+        if self._child is not None:
+            with suppress(OSError), self._child as child:  # which closes its pipes and waits for its end
+                child.kill()
+            self._child = None
+
+
+_READER = _Reader()
+
+
+def _answer(child: subprocess.Popen[bytes], request: Any) -> dict[str, Any]:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write(json.dumps(request).encode() + b"\n")
+    child.stdin.flush()
+    return dict(json.loads(child.stdout.readline()))
+
+
+def _array(
+    child: subprocess.Popen[bytes], shape: list[int], texts: list[str] | None = None, dtype: str = ""
+) -> NDArray[Any]:
+    if texts is not None:
+        return np.array(texts, dtype=object).reshape(shape)
+    assert child.stdout is not None
+    if np.dtype(dtype).kind not in "biuf":
+        raise ValueError(dtype)
+    array = np.empty(shape, dtype, order="F")
+    if child.stdout.readinto(array.ravel("K").view(np.uint8).data) < array.nbytes:  # type: ignore[attr-defined]
+        raise ValueError(shape)
+    return array
+
+
+def _cause(code: int) -> str:
+    if code == -signal.SIGPROF:
+        return "it takes too long"
+    how = f"crashed with {ended_by(code)}" if code < 0 else f"ended with code {code}"
+    return f"it is damaged (the reader {how})"
+
+
+def whole_numbers(array: NDArray[Any], what: str, most: int, of: str) -> NDArray[np.int64]:
+    """Turn MATLAB's numbers from 1 to `most`, in a row or a column, into (n,) numbers from 0.
+
+    They may be floating-point ones. A message calls them `what` and says what they count (`of`), such as "images".
+    """
+    if array.dtype.kind not in "fiu" or not _is_one_line(array):
+        raise PrenError(
+            "mat-shape", f"{what} must be one row or column of numbers, not {array.dtype} of shape {array.shape}."
+        )
+    values = array.reshape(-1)
+    wrong = (values != np.floor(values)) | (values < 1) | (values > most)  # and NaN, which equals nothing
+    if wrong.any():
+        place = int(wrong.argmax())
+        must = f"must be a whole number from 1 to {most} (the {of}): the file is damaged, or belongs to other data"
+        raise PrenError("mat-entry", f"{what}: entry {place + 1} is {values[place]}, but {must}.")
+    return values.astype(np.int64) - 1
+
+
+def texts(array: NDArray[Any], what: str) -> list[str]:
+    """Turn a cell array of text, or a matrix of characters, into strings without blanks around them."""
+    if array.dtype != object or not _is_one_line(array):
+        raise PrenError(
+            "mat-shape", f"{what} must be one row or column of text, not {array.dtype} of shape {array.shape}."
+        )
+    return [cell.strip() for cell in array.ravel().tolist()]
+
+
+def _is_one_line(array: NDArray[Any]) -> bool:
+    return array.size in (0, max(array.shape, default=1))
+
+
+def _unreadable(path: Path, reason: str) -> PrenError:
+    if "HDF reader" in reason:
+        return PrenError(
+            "mat-hdf5", f"{path} is a MATLAB 7.3 file (HDF5), which pren cannot read: save it with the option '-v7'."
+        )
+    return PrenError("mat-unreadable", f"{path} cannot be read as a MATLAB file: {reason.rstrip('.')}.")

@@ -1,0 +1,1 @@
+"""A person's own folder of photographs: reading it and checking it."""

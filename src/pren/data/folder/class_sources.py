@@ -1,0 +1,185 @@
+"""Which of a folder's descriptions of the classes count, and the signatures that they become."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pren.data.folder.class_tables import DESCRIPTIONS, NAMES, SOURCES, VECTORS, ClassRows, Content, read_class_rows
+from pren.data.folder.findings import Findings
+from pren.data.folder.vectors import read_vectors
+from pren.describe import (
+    DEFAULT_ENCODER,
+    Recipe,
+    Signatures,
+    combine,
+    encode,
+    in_templates,
+    source_names,
+    templates_of,
+)
+from pren.foundation.errors import PrenError, quoted
+from pren.images.clip import PREFIX
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How classes are to be described.
+
+    Attributes:
+        encoder: The text encoder of words; None for the usual one.
+        signatures: Sources with commas between them; None for what is there.
+        weights: What each of several sources counts; None for the same.
+        template: What a name is put into where nothing else is known, once or several times, to be averaged; None for
+            what is usual with the encoder.
+    """
+
+    encoder: str | None = None
+    signatures: str | None = None
+    weights: Sequence[float] | None = None
+    template: str | Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        given = [self.template] if isinstance(self.template, str) else self.template
+        for template in given if given is not None else ():
+            if "{}" not in template:
+                raise PrenError(
+                    "template", f"The template {template!r} has no place for the name of a class: write {{}} there."
+                )
+        if given is not None and not given:
+            raise PrenError("template", "There is no template: give one, such as 'a photo of a {}.', or leave it out.")
+
+    def templates(self) -> tuple[str, ...]:
+        """What names are put into."""
+        if self.template is None:
+            return templates_of(self.encoder or DEFAULT_ENCODER)
+        return (self.template,) if isinstance(self.template, str) else tuple(self.template)
+
+    def sources(self, folder: Path) -> list[str]:
+        """The sources that are meant: those named, or else the first that the folder has a file of.
+
+        Raises:
+            PrenError: If a source is wanted that the folder has not, or an encoder for numbers alone.
+        """
+        has = [name for name, file in SOURCES.items() if os.path.lexists(folder / file)]
+        if self.signatures is None:
+            if self.encoder is not None:  # then it is words that are meant
+                return ["names"] if set(has) - {"vectors"} == {"names"} else ["descriptions"]
+            return has[:1] or ["attributes"]
+        names = source_names(self.signatures)
+        for name in names:
+            if name not in has and not (name == "names" and set(has) - {"vectors"}):  # any table has names
+                missing = f": there is no {folder / SOURCES[name]}" if name in SOURCES else ""
+                said = ", ".join(f"{known} ({SOURCES[known]})" for known in has)
+                raise PrenError(
+                    "signatures-unknown", f"{folder} has no signatures {name!r}{missing}. It has {said or 'none'}."
+                )
+        if self.encoder is not None and not set(names) & {"descriptions", "names"}:
+            raise PrenError(
+                "option-conflict",
+                f"The text encoder {self.encoder!r} is for descriptions, not for {self.signatures!r}: leave one of "
+                "them out.",
+            )
+        return names
+
+
+def read_sources(folder: Path, wording: Wording, findings: Findings) -> list[ClassRows]:
+    """Read every source that is meant; what is wrong with them goes to `findings`. Empty if one cannot be read."""
+    read: list[ClassRows] = []
+    for name in wording.sources(folder):
+        file = NAMES if name == "vectors" else SOURCES[name]  # which say what its rows are
+        if name == "names" and not os.path.lexists(folder / file):
+            file = next(other for other in SOURCES.values() if other != VECTORS and os.path.lexists(folder / other))
+        if not os.path.lexists(folder / file):
+            _note_missing(name, findings)
+            return []
+        rows = next((rows for rows in read if rows.file == file), None) or read_class_rows(folder, file, findings)
+        if rows is None:
+            return []
+        if name == "names":
+            templates = wording.templates()
+            texts: dict[str, Content] = {known: in_templates(templates, known) for known in rows.known}
+            rows = replace(rows, kind=name, attributes=(), rows=texts, vectors=None)
+        elif name == "vectors":
+            rows = read_vectors(folder, rows, findings)
+        read.append(rows)
+    for rows in read[1:]:
+        _compare(read[0], rows, findings)
+    return read
+
+
+def make_signatures(
+    sources: Sequence[ClassRows], names: Sequence[str], seen: NDArray[np.bool_], wording: Wording
+) -> tuple[Signatures, Recipe]:
+    """The signatures of classes, and how one more of them is made.
+
+    Args:
+        sources: As `read_sources` has found them, without fault.
+        names: (L,) the classes.
+        seen: (L,) which of them have photographs.
+        wording: As for `read_sources`.
+    """
+    made = [_signatures(rows, names, seen, wording) for rows in sources]
+    seen_images = (wording.encoder or "").startswith(PREFIX)  # CLIP has learned from names how things look
+    if [rows.kind for rows in sources] == ["names"] and not seen_images:
+        log.warning(
+            "Classes are described by their names alone (%s). An encoder knows little of how a class looks from that: "
+            "expect far fewer right labels than with attributes or sentences (docs/results/words.md), and write "
+            "%s if you can.",
+            ", ".join(map(repr, wording.templates())),
+            DESCRIPTIONS,
+        )
+    return combine(made, seen, wording.weights), Recipe.of(made, seen, wording.weights)
+
+
+def _signatures(rows: ClassRows, names: Sequence[str], seen: NDArray[np.bool_], wording: Wording) -> Signatures:
+    content = [rows.rows[name] for name in names]
+    if rows.numeric:
+        values = filled(np.array(content, dtype=np.float64), seen)
+        source = {"kind": rows.kind, "file": rows.files()[-1]}
+        return Signatures(tuple(names), values, source, rows.attributes or None)
+    texts = [tuple(map(str, several)) for several in content]
+    more = {"templates": list(wording.templates())} if rows.kind == "names" else {}
+    return encode(wording.encoder or DEFAULT_ENCODER, names, texts, file=rows.file, **more)
+
+
+def filled(values: NDArray[np.float64], seen: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(L, m) with the mean of the seen classes' numbers where one is missing (NaN).
+
+    Where no seen class has a number in a column, it is the mean of those that have one, or else 0.
+    """
+    result = values.copy()
+    for column in np.flatnonzero(np.isnan(values).any(axis=0)):
+        known = ~np.isnan(values[:, column])
+        best = known & seen if (known & seen).any() else known
+        result[~known, column] = values[best, column].mean() if best.any() else 0.0
+    return result
+
+
+def _compare(first: ClassRows, other: ClassRows, findings: Findings) -> None:
+    """Note classes that one source has and another has not."""
+    for here, there in ((first, other), (other, first)):
+        if there.complete:
+            for name, line in here.known.items():
+                if name not in there.known:
+                    near = findings.nearest(name, there.known)
+                    findings.add(here.file, f"class {quoted(name)} has no row in {there.file}.{near}", line)
+
+
+def _note_missing(source: str, findings: Findings) -> None:
+    file = SOURCES[source]
+    if source == "descriptions":
+        findings.add(file, "it is missing: it holds class,description for the text encoder.")
+    elif source == "vectors":
+        findings.add(NAMES, f"it is missing: it lists the classes in the order of the rows of {VECTORS}.")
+    else:
+        others = f"(Or {DESCRIPTIONS}, or {NAMES} with nothing but names.)"
+        findings.add(file, f"it is missing: it has a row for every class, seen and unseen. {others}")

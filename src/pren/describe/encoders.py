@@ -1,0 +1,135 @@
+"""Text encoders by name: what turns the description of a class into its signature."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pren.describe.table import Signatures
+from pren.foundation.errors import PrenError
+from pren.foundation.registry import Registry
+from pren.images.cache import FeatureCache
+from pren.images.clip import PREFIX, list_clip
+from pren.problem.inputs import Array, to_numpy
+
+Encoder = Callable[[Sequence[str]], Array]  # N texts -> (N, m) numbers, NumPy or torch
+ENCODERS: Registry[Encoder] = Registry("text encoder")
+TEMPLATES = ("a photo of a {}.",)  # what a name is put into where nothing else is known
+
+
+def register_encoder(name: str) -> Callable[[Encoder], Encoder]:
+    """Register the function that follows as a text encoder: it is given N texts and returns (N, m) numbers."""
+    return ENCODERS.register(name)
+
+
+class KnownEncoder(ABC):
+    """An encoder that says what it is: what it makes is kept, and need not be made again."""
+
+    templates: ClassVar[tuple[str, ...]] = TEMPLATES  # what names are put into for it; several are averaged
+
+    @abstractmethod
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """N texts -> (N, width)."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """What makes its numbers what they are, versions among it; JSON-ready."""
+
+    @abstractmethod
+    def width(self) -> int:
+        """How many numbers it makes of a text."""
+
+    @abstractmethod
+    def cuts(self, texts: Sequence[str]) -> list[bool]:
+        """Which texts it does not read to their end."""
+
+
+def find_encoder(name: str) -> Encoder:
+    """An encoder by its registered name, or a model by its own.
+
+    ``clip:MODEL/TAG`` and ``clip:MODEL@FILE`` are open_clip's; any other name with a slash is one of
+    sentence-transformers, on the hub or a path.
+
+    Raises:
+        PrenError: If there is no such encoder.
+    """
+    if name.startswith(PREFIX):
+        from pren.describe.clip import ClipEncoder
+
+        return ClipEncoder(name)
+    if "/" in name and name not in ENCODERS:
+        from pren.describe.sentences import SentenceEncoder
+
+        return SentenceEncoder(name)
+    return ENCODERS[name]
+
+
+def templates_of(encoder: str) -> tuple[str, ...]:
+    """The sentences that names are put into for an encoder, to be averaged."""
+    if encoder.startswith(PREFIX):
+        from pren.describe.clip import ClipEncoder
+
+        return ClipEncoder.templates
+    if encoder in ENCODERS and isinstance(known := ENCODERS[encoder], KnownEncoder):
+        return known.templates
+    return TEMPLATES
+
+
+def list_encoders(pattern: str = "*") -> dict[str, str]:
+    """What there is, by name, with a line about it; any model of sentence-transformers can be named beside these."""
+    known = {name: (inspect.getdoc(ENCODERS[name]) or "").partition("\n")[0] for name in ENCODERS}
+    known |= dict.fromkeys(list_clip(), "a text tower of open_clip's, for the backbone of the same name; from the hub")
+    return {name: known[name] for name in sorted(known) if fnmatchcase(name, pattern)}
+
+
+def encode(encoder: str, names: Sequence[str], texts: Sequence[Sequence[str]], **source: Any) -> Signatures:
+    """The signatures of classes that are described in words.
+
+    Args:
+        encoder: The name of a text encoder.
+        names: (L,) the classes.
+        texts: (L,) the descriptions of each, one or several: the signature is the mean of theirs.
+        **source: What else to record, such as the file they come from.
+
+    Raises:
+        PrenError: If there is no such encoder, or it gives something else than a row of numbers for each text.
+    """
+    found = find_encoder(encoder)
+    flat = [text for several in texts for text in several]
+    vectors = _kept(found, flat) if isinstance(found, KnownEncoder) else _vectors(found, encoder, flat)
+    starts = np.cumsum([0, *(len(several) for several in texts)])
+    values = np.stack([vectors[start:end].mean(axis=0) for start, end in pairwise(starts)])
+    facts = found.facts() if isinstance(found, KnownEncoder) else {}
+    record = {"kind": "text", "encoder": encoder, **({"facts": facts} if facts else {}), **source}
+    return Signatures(tuple(names), values, record, texts=tuple(map(tuple, texts)))
+
+
+def _vectors(encoder: Encoder, name: str, texts: Sequence[str]) -> NDArray[np.float64]:
+    """(N, m) of N texts, checked."""
+    values = to_numpy(encoder(texts), f"the text encoder {name!r}")
+    if values.ndim != 2 or len(values) != len(texts) or values.dtype.kind not in "fiub":
+        made = f"{len(texts)} texts into {values.dtype} of shape {values.shape}"
+        raise PrenError(
+            "encoder-output", f"The text encoder {name!r} turns {made}: it must give a row of numbers for each."
+        )
+    return values.astype(np.float64)
+
+
+def _kept(encoder: KnownEncoder, texts: Sequence[str]) -> NDArray[np.float64]:
+    """The same through the cache, by the content of each text; in half precision, as the cache has it."""
+    store = FeatureCache(None, {"text encoder": encoder.facts()}, (encoder.width(),))
+    keys = {text: hashlib.sha256(text.encode()).digest() for text in texts}
+    known = store.rows()
+    if fresh := [text for text, key in keys.items() if key not in known]:
+        store.append([keys[text] for text in fresh], encoder(fresh))
+        known = store.rows()
+    rows = np.array([known[keys[text]] for text in texts], dtype=np.int64)
+    return store.inputs(rows)[np.arange(len(rows))].double().numpy()

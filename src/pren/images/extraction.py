@@ -1,0 +1,265 @@
+"""From image files to features: streamed, cached, and not stopped by a bad file."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections import ChainMap
+from collections.abc import Callable, MutableMapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, model_validator
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+from pren.foundation.errors import PrenError
+from pren.images.backbones import DEFAULT, check_takes, create_backbone, find_backbone
+from pren.images.cache import FeatureCache, KnownRows
+from pren.images.decoding import TURNS, without_warnings
+from pren.images.files import ImageFiles, Reading, stacked
+from pren.images.finetune.finetuning import Finetuning
+from pren.images.finetune.tails import front_of, give_tail
+from pren.images.preprocessing import Geometry, Preprocessing
+from pren.images.weights import absolute_weights, installed_backbone, weights_digest
+from pren.training.processes import agreed, gather
+
+BATCH = 64
+# On a CPU, memory for large activations is handed out page by page and anew each time: twice as slow as for few images.
+BATCH_ON_CPU = 8
+WORKERS = max(1, min(8, (os.cpu_count() or 1) // 2))  # decoding takes a small share of the time on a CPU
+LAST_STAGE = "1"  # counted from the end
+VERSION = 2  # of what happens between a file and its features; another one means another cache
+OnProgress = Callable[[int, int, int], None]  # files done, of them extracted anew, files in all
+
+
+class Extractor(BaseModel):
+    """A frozen backbone, as a user asks for it; see `load_weights` and `Preprocessing` for weights and geometry.
+
+    One that is not named is the one whose weights are installed, so that nothing need be fetched, or else the paper's.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    backbone: str
+    weights: str | None = None
+    geometry: Geometry = "whole"
+    mirrored: bool = False  # whether features are the mean of those of an image and of its mirror image
+    until: str | None = None  # the stage that it stops before, see `pren.images.finetune.stages`; None for all of it
+    finetune: Finetuning | None = None  # how the rest learns the seen classes first; None if it does not
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_backbone(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        own = None if given.get("weights") else installed_backbone()  # weights of a file are those of the paper's
+        given = {"backbone": own or DEFAULT, **given}
+        return given if given.get("finetune") is None or given.get("until") else {**given, "until": LAST_STAGE}
+
+    @model_validator(mode="after")
+    def _mirrored_whole(self) -> Extractor:
+        # What follows a map turned round is not what follows a mirror image: padding has a left and a right.
+        if self.mirrored and self.until is not None:
+            raise ValueError(
+                "mirror images are for a backbone that stays as it is: leave out --mirrored or the training"
+            )
+        return self
+
+    def with_absolute_paths(self) -> Extractor:
+        """The same with a path that holds in any working folder."""
+        return self.model_copy(update={"weights": absolute_weights(self.weights)})
+
+    def kind_of_weights(self) -> str | None:
+        """None, "random", or "file" wherever that is."""
+        return self.weights if self.weights in (None, "random") else "file"
+
+
+class Mirrored(nn.Module):
+    """The mean of what a network makes of images and of their mirror images."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(n, C, H, W) -> (n, D)."""
+        return cast(Tensor, self.network(images) + self.network(images.flip(3))) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenBackbone:
+    """A network (n, C, H, W) from 0 to 1 -> (n, *shape) that is ready to extract features.
+
+    Facts are what makes its features what they are: the key of a cache, and recorded with every model.
+    """
+
+    network: nn.Module
+    shape: tuple[int, ...]
+    preprocessing: Preprocessing
+    facts: dict[str, Any]
+
+    @classmethod
+    def load(cls, extractor: Extractor, tail: dict[str, Tensor] | None = None) -> FrozenBackbone:
+        """Build it with its weights; a `PrenError` if it cannot be had.
+
+        With the weights of its `tail`, if that has learned something since, it is the whole network.
+        """
+        name, weights = extractor.backbone, extractor.weights
+        backbone = find_backbone(name)
+        if not backbone.trained:
+            raise PrenError(
+                "weights-missing",
+                f"{name} has no trained weights to freeze: choose another backbone, such as {DEFAULT}, or a method "
+                "that trains one (--method pren without --frozen).",
+            )
+        preprocessing = backbone.preprocessing(weights, extractor.geometry)
+        network, width = create_backbone(name, preprocessing.sample_shape, seed=0)
+        backbone.give_weights(network, weights)
+        check_takes(network, name, preprocessing.sample_shape)
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs lack it
+        facts = {"version": VERSION, "backbone": name, "weights": weights_digest(network)}
+        facts["preprocessing"] = preprocessing.model_dump(mode="json")
+        shape: tuple[int, ...] = (width,)
+        network.eval().requires_grad_(False)
+        if extractor.mirrored:
+            network, facts["mirrored"] = Mirrored(network), True
+        if extractor.until is not None:
+            front, stage = front_of(name, network, extractor.until, preprocessing.sample_shape)
+            if tail is None:
+                network, facts["until"], shape = front, stage.name, stage.shape
+            else:
+                give_tail(network, tail)
+                facts["finetuned"] = {"from": stage.name, "weights": weights_digest(network)}
+        return cls(network, shape, preprocessing, facts)
+
+    @torch.inference_mode()
+    def __call__(self, levels: Tensor, device: torch.device) -> NDArray[np.float32]:
+        """Features (n, *shape) of (n, C, H, W) levels from 0 to 255, a batch at a time."""
+        self.network.to(device)
+        features = np.empty((len(levels), *self.shape), dtype=np.float32)
+        for start in range(0, len(levels), size := batch_size(device)):
+            batch = levels[start : start + size].to(device).to(memory_format=torch.channels_last)
+            features[start : start + size] = self.network(batch.float().div(255)).cpu().numpy()
+        return features
+
+
+def batch_size(device: torch.device) -> int:
+    """How many images go through a network at once."""
+    return BATCH_ON_CPU if device.type == "cpu" else BATCH
+
+
+@dataclass(frozen=True, eq=False)
+class Extracted:
+    """What became of N image files.
+
+    Attributes:
+        rows: (N,) of the cache, -1 for files that cannot be read.
+        problems: The place of each of those, and why.
+        fresh: How many were extracted now, and not found in the cache.
+    """
+
+    rows: NDArray[np.int64]
+    problems: list[tuple[int, str]]
+    fresh: int
+
+
+def extract(
+    files: ImageFiles,
+    frozen: FrozenBackbone,
+    cache: FeatureCache | KnownRows,
+    fabric: Fabric,
+    workers: int = WORKERS,
+    strict: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Extracted:
+    """See to it that the features of all files are in the cache.
+
+    Of several processes each takes its share of the files first, and then sees what the others have left in the cache,
+    which may be on a disk of their own.
+
+    Files are read and decoded by so many `workers`, 0 for this process itself. One that cannot be read is an error if
+    this is `strict`. Progress is told after every batch. Whoever calls this many times hands in what is known of the
+    cache.
+
+    Raises:
+        PrenError: If the cache cannot be written, or, if `strict`, for the first bad file.
+    """
+    images = files.prepared(frozen.preprocessing)
+    index = cache if isinstance(cache, KnownRows) else KnownRows(cache)
+    index.cache.check_room(len(files))
+    run = partial(_extract, images, frozen, index, fabric.device, workers, strict, on_progress)
+    everything, fresh = np.arange(len(files)), 0
+    if fabric.world_size > 1:
+        with agreed(fabric):
+            fresh = run(np.array_split(everything, fabric.world_size)[fabric.global_rank]).fresh
+        fresh = int(gather(fabric, np.array([fresh])).sum())
+    with agreed(fabric):
+        done = run(everything)
+    return replace(done, fresh=fresh + done.fresh)
+
+
+def _extract(
+    files: ImageFiles,
+    frozen: FrozenBackbone,
+    index: KnownRows,
+    device: torch.device,
+    workers: int,
+    strict: bool,
+    on_progress: OnProgress | None,
+    places: NDArray[np.int64],
+) -> Extracted:
+    cache, known = index.cache, index.update()
+    found: list[Reading] = []
+    extracted: set[bytes] = set()
+    # A generator of its own: workers are seeded from it, though they need no chance, and not from torch's global one.
+    chance = torch.Generator().manual_seed(0)
+    turns = multiprocessing.RLock() if workers else TURNS  # ours alone: a worker that is killed keeps it
+    read = partial(_read_batch, files, ChainMap({}, known), turns)
+    for readings, decoded, levels in DataLoader(
+        cast(Dataset[int], places), batch_size(device), num_workers=workers, collate_fn=read, generator=chance
+    ):
+        anew = [place for place, key in enumerate(decoded) if key not in extracted]  # another worker may have had it
+        if anew:
+            keys = [decoded[place] for place in anew]
+            cache.append(keys, frozen(levels[anew], device))
+            extracted.update(keys)
+        found += readings
+        if strict and (errors := [reading.error for reading in readings if reading.error]):
+            raise PrenError("input-unreadable", errors[0])
+        if on_progress is not None:
+            on_progress(len(found), len(extracted), len(places))
+    rows = index.update() if extracted else known
+    if lost := sum(not reading.error and reading.key not in rows for reading in found):
+        raise PrenError(
+            "cache-lost", f"{lost} features are no longer in {cache.folder}: they were removed or damaged. Try again."
+        )
+    problems = [(place, reading.error) for place, reading in enumerate(found) if reading.error]
+    places = np.array([rows.get(reading.key, -1) for reading in found], dtype=np.int64)
+    return Extracted(places, problems, len(extracted))
+
+
+_Batch = tuple[list[Reading], list[bytes], Tensor]  # files, the keys of new ones, and their levels (n, C, H, W)
+
+
+def _read_batch(
+    files: ImageFiles,
+    known: MutableMapping[bytes, int],
+    turns: AbstractContextManager[Any],
+    places: list[int],
+) -> _Batch:
+    """Read some files, in whichever process, and decode those that are not known."""
+    readings = []
+    with without_warnings():
+        for place in places:
+            readings.append(files.read(place, known, turns))
+            known[readings[-1].key] = -1  # of copies, the first is enough
+    keys = [reading.key for reading in readings if reading.levels is not None]
+    levels = stacked(readings, files.sample_shape)  # as one tensor they reach another process soonest
+    return [reading._replace(levels=None) for reading in readings], keys, levels

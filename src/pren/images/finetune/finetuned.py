@@ -1,0 +1,233 @@
+"""Features of a network whose last stages have learned the seen classes, and learn them anew where some are held out.
+
+Whoever rehearses on held-out classes must not be given features that were learned from them: they would look better
+than those of classes that nobody has labelled. So the inputs of such a problem know how to be learned without them (see
+`Inputs.relearned`). Every tail that was trained is kept beside the features, and found again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from lightning_fabric import Fabric
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from pren.foundation.files import make_folder, write_tensors
+from pren.images.backbones import create_backbone, find_backbone
+from pren.images.cache import CachedFeatures, FeatureCache, KnownRows, cache_folder
+from pren.images.extraction import Extractor, FrozenBackbone
+from pren.images.finetune.finetuning import Finetuning, between, learn_classes
+from pren.problem import Problem
+from pren.problem.inputs import ArrayInputs, Inputs
+from pren.training.chunks import apply
+from pren.training.processes import agreed, share, share_text, share_weights
+
+log = logging.getLogger(__name__)
+
+TAILS = "tails"  # the folder below a cache's that keeps them
+AT_ONCE = 4096  # images whose features are written together
+Places = NDArray[np.int64]
+Tail = dict[str, Tensor]  # its weights, by name
+
+
+class LearnedFeatures(Inputs):
+    """Features of labelled images that were learned from these images.
+
+    Args:
+        features: (N, D).
+        school: Knows how they are learned.
+        places: (N,) which of the school's labelled images they are of.
+        strength: How far; see `Finetuning`.
+    """
+
+    def __init__(self, features: Inputs, school: School, places: Places, strength: float) -> None:
+        self._features = features
+        self._school = school
+        self._places = places
+        self._strength = strength
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """(D,)."""
+        return self._features.sample_shape
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, indices: NDArray[np.int64]) -> Tensor:
+        return self._features[indices]
+
+    @property
+    def learned(self) -> bool:
+        """They are."""
+        return True
+
+    def digest(self) -> bytes:
+        """A hash of what they were learned from, and how."""
+        return self._features.digest()
+
+    def select(self, places: NDArray[np.int64]) -> LearnedFeatures:
+        """Some of them, which can be learned anew as well."""
+        return LearnedFeatures(self._features.select(places), self._school, self._places[places], self._strength)
+
+    def relearned(self, places: NDArray[np.int64]) -> LearnedFeatures:
+        """Learned from those at `places` alone."""
+        return self._school.lesson(self._places[places], self._strength, self._places)
+
+
+@dataclass(frozen=True, eq=False)
+class School:
+    """Where tails of one network learn from some of a problem's labelled images.
+
+    Attributes:
+        problem: Of kept maps; its `backbone` is the tail's name.
+        extractor: What was asked for.
+        facts: Of the network's front, which has made the maps.
+        folder: Where tails and features are kept.
+        fabric: Where to compute.
+    """
+
+    problem: Problem
+    extractor: Extractor
+    facts: dict[str, Any]
+    folder: Path
+    fabric: Fabric
+
+    @classmethod
+    def of(cls, problem: Problem, extractor: Extractor, cache: str | Path | None, fabric: Fabric) -> School:
+        """For a problem that `freeze` has made of photographs with an extractor that stops before a stage."""
+        assert problem.extractor is not None
+        return cls(problem, extractor, problem.extractor["facts"], cache_folder(cache), fabric)
+
+    @property
+    def plan(self) -> Finetuning:
+        """How tails learn."""
+        assert self.extractor.finetune is not None
+        return self.extractor.finetune
+
+    def lesson(self, learned: Places, strength: float, places: Places) -> LearnedFeatures:
+        """Features of the labelled images at `places` by a tail that has learned from those at `learned`."""
+        network = self._network(self.tail(learned, strength))
+        features = apply(self.fabric, network, self.problem.train.select(places)).astype(np.float16)
+        return LearnedFeatures(ArrayInputs(features, "features"), self, places, strength)
+
+    def untaught(self, places: Places, strength: float) -> LearnedFeatures:
+        """Labelled images whose features are yet to be learned, from some of them."""
+        return LearnedFeatures(self.problem.train.select(places), self, places, strength)
+
+    def notes(self, about: str) -> Path:
+        """The file for what was found out about some matter by trying on held-out classes."""
+        table = self.problem.classes
+        by_name = np.argsort(np.array(table.names), kind="stable")
+        described = np.ascontiguousarray(table.signatures[by_name[table.seen[by_name]]]).tobytes()
+        how_many = f"{about} {self.problem.setting} {int(table.unseen.sum())}"
+        key = self._key(np.arange(len(self.problem.train))).encode() + how_many.encode() + described
+        return self.folder / TAILS / f"{hashlib.sha256(key).hexdigest()[:16]}.json"
+
+    def tail(self, learned: Places, strength: float) -> Tail:
+        """The weights of a tail that has learned from some of the labelled images; they are kept for the next time."""
+        own = self._network().state_dict()
+        if strength == 0:
+            return own
+        whole = self._found(learned)
+        if whole is None:
+            network = self._network()
+            images, labels = self.problem.train.select(learned), self.problem.labels[learned]
+            width = int(cast(int, network.num_features))
+            learn_classes(network, width, images, labels, self.problem.classes, self.plan, self.fabric)
+            share_weights(self.fabric, network)
+            whole = network.state_dict()
+            with agreed(self.fabric):
+                if self.fabric.is_global_zero:
+                    path = self._path(learned)
+                    make_folder(path.parent)
+                    write_tensors(path, whole)
+        return between(own, {name: value.to(own[name]) for name, value in whole.items()}, strength)
+
+    def graduate(self, tail: Tail, strength: float, cache: str | Path | None) -> Problem:
+        """The problem with the features that a tail makes of all its maps, through the cache."""
+        frozen = FrozenBackbone.load(self.extractor, tail)
+        store = FeatureCache(cache, frozen.facts, frozen.shape)
+        network, everyone = self._network(tail), np.arange(len(self.problem.train))
+        origin = self._key(everyone)  # not by the tail's bits: other threads make others
+        train, pool = (self._kept(network, maps, store, origin) for maps in (self.problem.train, self.problem.pool))
+        plan = self.plan.model_copy(update={"strength": strength})
+        asked = self.extractor.with_absolute_paths().model_copy(update={"finetune": plan})
+        record = {"asked": asked.model_dump(mode="json"), "facts": frozen.facts}
+        learned = LearnedFeatures(train, self, everyone, strength)
+        return replace(self.problem, train=learned, pool=pool, backbone=None, extractor=record, tail=tail)
+
+    def _kept(self, network: nn.Module, maps: Inputs, store: FeatureCache, origin: str) -> CachedFeatures:
+        """Features of all maps in a cache, under the keys that the maps have there."""
+        assert isinstance(maps, CachedFeatures)
+        keys, known = maps.keys(), KnownRows(store)
+        for start in range(0, len(maps), AT_ONCE):
+            places = np.arange(start, min(start + AT_ONCE, len(maps)))
+            there = known.update()
+            new = np.array([place for place in places if keys[place] not in there], dtype=np.int64)
+            features = apply(self.fabric, network, maps.select(new)) if len(new) else None
+            with agreed(self.fabric):
+                if features is not None and self.fabric.local_rank == 0:  # a machine may have a disk of its own
+                    store.append([keys[place] for place in new], features)
+        self.fabric.barrier()
+        rows = known.update()
+        return store.inputs(np.array([rows[key] for key in keys], dtype=np.int64), origin)
+
+    def _network(self, tail: Tail | None = None) -> nn.Module:
+        """A tail with the network's own weights, or with others."""
+        name, shape = self.problem.backbone, self.problem.train.sample_shape
+        network, _ = create_backbone(name, shape, seed=0, train_statistics=False)
+        if tail is None:
+            find_backbone(name or "").give_weights(network, self.extractor.weights)
+        else:
+            network.load_state_dict(tail)
+        return network.to(self.fabric.device)
+
+    def _found(self, learned: Places) -> Tail | None:
+        """A tail that was trained before; the first process's word counts."""
+        path, found = self._path(learned), None
+        with agreed(self.fabric):
+            if self.fabric.is_global_zero and path.exists():
+                found = self._read(path)
+        if not share_text(self.fabric, "found" if found is not None else ""):
+            return None
+        return share(self.fabric, found or {})
+
+    def _read(self, path: Path) -> Tail | None:
+        """The weights in a file, if they are those of such a tail."""
+        try:
+            tail = load_file(path)
+        except (OSError, SafetensorError) as error:
+            log.warning("%s cannot be read, and is made again: %s", path, error)
+            return None
+        shapes = {name: value.shape for name, value in self._network().state_dict().items()}
+        same = {name: value.shape for name, value in tail.items()} == shapes
+        if same and all(bool(value.isfinite().all()) for value in tail.values()):
+            return tail
+        log.warning("%s does not hold the weights of %s, and is made again.", path, self.problem.backbone)
+        return None
+
+    def _path(self, learned: Places) -> Path:
+        return self.folder / TAILS / f"{self._key(learned, whole=True)}.safetensors"
+
+    def _key(self, learned: Places, whole: bool = False) -> str:
+        """What a tail is called by: all that makes it what it is, but for the strength if it is the `whole` of it."""
+        maps, problem = self.problem.train, self.problem
+        assert isinstance(maps, CachedFeatures)
+        plan = self.plan.model_dump(mode="json", exclude={"strength"} if whole else None)
+        content = hashlib.sha256(json.dumps([self.facts, plan], sort_keys=True).encode())
+        names = [problem.classes.names[label] for label in problem.labels[learned]]
+        content.update(b"".join(maps.select(learned).keys()) + "\0".join(names).encode())
+        if self.plan.targets != "classes":
+            seen = np.unique(problem.labels[learned])
+            content.update(np.ascontiguousarray(problem.classes.signatures[seen]).tobytes())
+        return content.hexdigest()[:16]

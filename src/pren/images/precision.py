@@ -1,0 +1,46 @@
+"""bfloat16 on a CPU: some virtual CPUs announce instructions (AMX) that kill the process that uses them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import cache
+from typing import Literal
+
+from pren.foundation.errors import PrenError
+
+Precision = Literal["float32", "bfloat16"]
+
+# What oneDNN obeys when it first computes something, so it is too late for it in a process that has.
+LOWER = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
+SECONDS = 120  # most of it is the import of torch, beside other busy processes
+TRIAL = """
+import sys
+sys.path[:] = sys.argv[1:]
+import torch
+from torch import nn
+images = torch.rand(4, 32, 16, 16).to(memory_format=torch.channels_last)
+with torch.autocast("cpu", torch.bfloat16):
+    nn.Linear(64, 64)(torch.rand(64, 64)).sum().backward()
+    nn.Conv2d(32, 32, 3)(images).sum().backward()
+"""
+
+
+def check_bfloat16() -> None:
+    """Try bfloat16 on this CPU, once per process; a `PrenError` if it does not work."""
+    if not _works():
+        other = f", or set {LOWER} before you start pren" if _works(LOWER) else ""
+        raise PrenError("precision-cpu", f"bfloat16 does not work on this CPU: take precision=float32{other}.")
+
+
+@cache
+def _works(variable: str = "") -> bool:
+    """Whether a child process survives products in bfloat16, with an environment variable of its own."""
+    name, _, value = variable.partition("=")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **({name: value} if variable else {})}
+    command = [sys.executable, "-I", "-c", TRIAL, *sys.path]
+    try:
+        return subprocess.run(command, env=environment, capture_output=True, timeout=SECONDS).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False

@@ -1,0 +1,69 @@
+"""timm, imported so that it works beside a torchvision whose compiled operators do not fit torch.
+
+timm imports torchvision, which describes two operators of its own (`nms` and `qnms`) to torch. They live in a compiled
+library that is built for one build of torch, mostly a CUDA one. Beside another (such as the CPU build) it cannot be
+loaded, and the import dies with ``operator torchvision::nms does not exist``, although models and transforms need
+neither. Declaring them without a body, where that is so, is enough. Whoever needs timm calls `import_timm`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+import torch
+
+from pren.foundation.errors import PrenError
+
+log = logging.getLogger(__name__)
+
+SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+MISSING = ("nms", "qnms")
+
+
+@cache
+def import_timm() -> ModuleType:
+    """Return the module `timm`; a `PrenError` if it or torchvision cannot be imported."""
+    mend_torchvision()
+    try:
+        return importlib.import_module("timm")
+    except Exception as error:  # a mismatched build can fail in any way
+        raise PrenError(
+            "torchvision",
+            f"Backbones need timm and torchvision, which cannot be imported ({error}): install pren again, and a "
+            "torchvision that fits torch.",
+        ) from error
+
+
+def mend_torchvision() -> None:
+    """Make torchvision importable; whoever imports it through another package calls this first."""
+    if "torchvision" not in sys.modules and not _operators_load():
+        _declare_operators()
+
+
+def _operators_load() -> bool:
+    """Whether torchvision's compiled operators work with this torch; loading them twice does no harm."""
+    spec = find_spec("torchvision")
+    if spec is None or spec.origin is None:
+        return False
+    try:
+        for library in Path(spec.origin).parent.glob("_C*.so"):
+            torch.ops.load_library(library)  # type: ignore[no-untyped-call]
+            return True
+    except (ImportError, OSError) as error:
+        log.debug("torchvision's operators cannot be loaded and are declared instead: %s", error)
+    return False
+
+
+@cache  # which also keeps the library alive: what it declares goes when it goes
+def _declare_operators() -> torch.library.Library:
+    library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
+    for name in MISSING:
+        if not hasattr(torch.ops.torchvision, name):  # others who met this trap may have declared them
+            library.define(f"{name}{SCHEMA}")  # type: ignore[no-untyped-call]
+    return library

@@ -1,0 +1,166 @@
+"""Label any number of images: a part at a time, kept at once, and joined in order at the end."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lightning_fabric import Fabric
+
+from pren.foundation.errors import PrenError
+from pren.foundation.files import replacing, sha256
+from pren.foundation.lock import Lock
+from pren.label.formats import WRITERS
+from pren.label.parts import Parts
+from pren.label.predictor import Opened, Predictor
+from pren.label.records import Record, records
+from pren.label.sorting import Sorter
+from pren.methods.storage import MODEL_FILE
+from pren.training.processes import agreed, single_process
+from pren.trust import TRUST_FILE
+
+log = logging.getLogger(__name__)
+
+ROWS = 4096  # of a part
+SHOWN = 20  # how many of the files that cannot be read are named
+OnLabelled = Callable[[int, int, int], None]  # inputs done, of them now, inputs in all
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which labels, as `Predictor.predict` has it."""
+
+    top: int = 5
+    among: str | None = None
+    precision: float | None = None
+
+
+@dataclass
+class Labelled:
+    """What became of the inputs: how many there were, could not be read, have no label; of how many classes each."""
+
+    inputs: int
+    ranks: int
+    unreadable: int = 0
+    unsure: int = 0
+    first_error: str = ""
+
+    def watch(self, batches: Iterator[list[Record]]) -> Iterator[list[Record]]:
+        """Count on the way, and say what cannot be read."""
+        for batch in batches:
+            for record in batch:
+                if record["error"]:
+                    self.first_error = self.first_error or record["error"]
+                    self.unreadable += 1
+                    if self.unreadable <= SHOWN:
+                        log.warning("%s", record["error"])
+                elif not record["classes"]:
+                    self.unsure += 1
+            yield batch
+
+
+def label(
+    predictor: Predictor,
+    run: Path,
+    opened: Opened,
+    out: Path,
+    form: str,
+    wanted: Wanted,
+    sorter: Sorter | None = None,
+    command: str = "",
+    on_progress: OnLabelled | None = None,
+    fabric: Fabric | None = None,
+) -> Labelled:
+    """Write a table of labels; what an interrupted call has finished is taken from there.
+
+    Several processes take turns with the parts, and the first one joins them. They have to see the same folder.
+
+    Args:
+        predictor: With the model of `run`.
+        run: The folder of the model.
+        opened: What to label.
+        out: The table. Its parts are in a folder beside it until it is whole.
+        form: One of `WRITERS`.
+        wanted: Which labels.
+        sorter: Sorts the photographs into folders, too.
+        command: For the message that others get who want to write the same table.
+        on_progress: Called after every few images.
+        fabric: The processes, launched; None for this one alone.
+
+    Raises:
+        PrenError: If the table cannot be written, another process is at it, or no input can be read.
+    """
+    fabric = fabric or single_process()
+    among, _ = predictor.check(wanted.top, wanted.among, wanted.precision)
+    ranks = min(wanted.top, int(predictor.model.classes_.among(among).sum()))
+    facts = {"model": _digest(run), "source": opened.looks(), "inputs": len(opened), "rows": ROWS}
+    parts = Parts(out, {**facts, "top": ranks, "among": among, "precision": wanted.precision})
+    sizes = [min(ROWS, len(opened) - start) for start in range(0, len(opened), ROWS)]
+    done = Labelled(len(opened), ranks)
+    lock = None
+    try:
+        with agreed(fabric):
+            if fabric.is_global_zero:
+                parts.make_folder()
+                lock = Lock(parts.folder, command)
+                parts.claim()
+        with agreed(fabric):
+            parts.check()  # on another machine, it may not be the same folder or the same images
+        with agreed(fabric), parts.telling_others():
+            own = range(fabric.global_rank, len(sizes), fabric.world_size)
+            _label_parts(predictor, opened, parts, wanted, own, on_progress)
+            parts.wait(len(sizes))
+        with agreed(fabric):
+            if fabric.is_global_zero:
+                _join(parts, sizes, form, done, sorter)
+    finally:
+        if lock is not None:
+            if not parts.any():  # a folder with nothing in it would only be in the way
+                parts.remove()
+            lock.release()
+    return done
+
+
+def _label_parts(
+    predictor: Predictor, opened: Opened, parts: Parts, wanted: Wanted, numbers: range, on_progress: OnLabelled | None
+) -> None:
+    left = [number for number in numbers if not parts.has(number)]
+    own = sum(min(ROWS, len(opened) - number * ROWS) for number in numbers)
+    before = own - sum(min(ROWS, len(opened) - number * ROWS) for number in left)
+    if before:
+        log.info("%d of %d images are labelled already, and kept in %s.", before, own, parts.folder)
+    now = 0
+    for number in left:
+        part = opened.part(number * ROWS, (number + 1) * ROWS)
+
+        def told(few: int, now: int = now) -> None:
+            if on_progress is not None:
+                on_progress(before + now + few, now + few, own)
+
+        found = predictor.predict(part, wanted.top, wanted.among, wanted.precision, told)
+        parts.write(number, records(found))
+        now += len(part)
+
+
+def _join(parts: Parts, sizes: list[int], form: str, done: Labelled, sorter: Sorter | None) -> None:
+    """Make the table of the parts, and remove these; a table without a single label is none."""
+    with replacing(parts.out) as temporary:
+        rows = done.watch(parts.read(sizes))
+        WRITERS[form](temporary, done.ranks, rows if sorter is None else sorter.watch(rows))
+        if done.unreadable > SHOWN:
+            log.warning("%d more cannot be read: see the column error.", done.unreadable - SHOWN)
+        if done.inputs and done.unreadable == done.inputs:
+            parts.remove()
+            many = f"None of the {done.inputs} images can be read: "
+            raise PrenError("input-unreadable", f"{many if done.inputs > 1 else ''}{done.first_error}")
+        parts.finish(temporary)
+    parts.remove()
+
+
+def _digest(run: Path) -> str:
+    """Of the model, and of how far it is to be trusted."""
+    files = [run / name for name in (MODEL_FILE, TRUST_FILE) if (run / name).is_file()]
+    return hashlib.sha256("".join(map(sha256, files)).encode()).hexdigest()

@@ -1,0 +1,167 @@
+"""Finished parts of a table, in a folder beside it, so that an interruption costs one part at most."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from pren.foundation.errors import PrenError, reason
+from pren.foundation.files import WRITING, read_bytes, write_bytes, write_json
+from pren.foundation.lock import LOCK
+from pren.label.records import SURE, Record
+
+MANIFEST = "manifest.json"
+FINISHED = "finished.json"
+FAILED = "failed"
+PART = "[0-9]*.jsonl"
+FORMAT = 1
+LONG = 3600.0  # seconds
+PAUSE = 0.2
+MOST_BYTES = 1 << 30
+COLUMNS = ("input", "classes", *SURE, "error")
+
+
+def was_finished(out: Path) -> bool:
+    """Whether a table is whole and its parts were about to be removed when something came between; they are now."""
+    folder = parts_folder(out)
+    try:
+        left = sorted(path.name for path in folder.iterdir())
+        if left and json.loads(read_bytes(folder / FINISHED, 1 << 10)) != _stamp(out):
+            return False
+        if not left and not out.is_file():  # the folder goes last
+            return False
+    except (PrenError, OSError, ValueError, RecursionError):
+        return False
+    _remove(folder)
+    return True
+
+
+def parts_folder(out: Path) -> Path:
+    """Where the parts of a table are."""
+    return out.with_name(f"{out.name}.parts")
+
+
+class Parts:
+    """The parts of one table; each is there whole or not at all.
+
+    Args:
+        out: The table.
+        facts: What it is a table of, JSON-ready: parts of another one are refused.
+    """
+
+    def __init__(self, out: Path, facts: dict[str, Any]) -> None:
+        self.out = out
+        self.folder = parts_folder(out)
+        self._facts = {"format": FORMAT, **facts}
+
+    def make_folder(self) -> None:
+        """Make the folder if there is none; a `PrenError` if it cannot be made."""
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise PrenError("write-failed", f"Cannot write {self.out}: {error.strerror or error}.") from error
+
+    def claim(self) -> None:
+        """Say whose parts these are; a `PrenError` if they are those of another table."""
+        (self.folder / FAILED).unlink(missing_ok=True)
+        if not (self.folder / MANIFEST).exists():
+            if any(part.name != LOCK and not part.name.startswith(WRITING) for part in self.folder.iterdir()):
+                raise PrenError(
+                    "out-taken", f"{self.folder} holds something else: choose another --out, or move the folder away."
+                )
+            write_json(self.folder / MANIFEST, self._facts)
+        self.check()
+
+    def check(self) -> None:
+        """Raise a `PrenError` if these are not the parts of this table."""
+        path = self.folder / MANIFEST
+        try:
+            known = json.loads(read_bytes(path, 1 << 20))
+            other = sorted(key for key in self._facts if known.get(key) != self._facts[key])
+        except (ValueError, AttributeError, RecursionError):
+            other = ["manifest"]
+        if other:
+            raise PrenError(
+                "parts-other",
+                f"{self.folder} has parts of another table (other {', '.join(other)}): give the same command as before "
+                "to go on, or remove the folder, or choose another --out.",
+            )
+
+    @contextmanager
+    def telling_others(self) -> Iterator[None]:
+        """Let processes that `wait` know if something goes wrong here."""
+        try:
+            yield
+        except PrenError:
+            with suppress(OSError):
+                (self.folder / FAILED).touch()
+            raise
+
+    def wait(self, count: int) -> None:
+        """Wait until all parts are there, or something went wrong elsewhere, or nothing has happened for long.
+
+        Parts may take longer than one process waits for another one's word.
+        """
+        number, last = 0, time.monotonic()
+        while number < count and not (self.folder / FAILED).exists() and time.monotonic() - last < LONG:
+            if self.has(number):
+                number, last = number + 1, time.monotonic()
+            else:
+                time.sleep(PAUSE)
+
+    def has(self, number: int) -> bool:
+        """Whether a part is there."""
+        return self._path(number).is_file()
+
+    def any(self) -> bool:
+        """Whether there is any."""
+        return any(self.folder.glob(PART))
+
+    def write(self, number: int, rows: list[Record]) -> None:
+        """Keep a part."""
+        lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
+        write_bytes(self._path(number), "".join(f"{line}\n" for line in lines).encode())
+
+    def read(self, sizes: Sequence[int]) -> Iterator[list[Record]]:
+        """The rows of all parts, a part at a time; so many they have."""
+        for number, size in enumerate(sizes):
+            path = self._path(number)
+            try:
+                rows = [json.loads(line) for line in read_bytes(path, MOST_BYTES).decode().split("\n")[:-1]]
+                if len(rows) != size:
+                    raise ValueError(f"it has {len(rows)} rows, not {size}")
+                yield [{key: row[key] for key in COLUMNS} for row in rows]
+            except (ValueError, LookupError, TypeError, RecursionError) as error:
+                raise PrenError(
+                    "damaged", f"{path} is damaged ({reason(error)}): remove it, and give the command again."
+                ) from error
+
+    def finish(self, table: Path) -> None:
+        """Note that all parts are in this table, which has only to get its name."""
+        write_json(self.folder / FINISHED, _stamp(table))
+
+    def remove(self) -> None:
+        """Remove them all, and nothing else that somebody has put there."""
+        _remove(self.folder)
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:07d}.jsonl"
+
+
+def _stamp(path: Path) -> list[int]:
+    """What a file keeps when it gets another name."""
+    known = path.stat()
+    return [known.st_ino, known.st_size, known.st_mtime_ns]
+
+
+def _remove(folder: Path) -> None:
+    with suppress(OSError):  # the table is what counts
+        # What says that the table is whole stays longest: this may be interrupted as well.
+        for pattern in (PART, f"{WRITING}*", MANIFEST, FAILED, LOCK, FINISHED):
+            for part in folder.glob(pattern):
+                part.unlink()
+        folder.rmdir()

@@ -1,0 +1,340 @@
+"""A saved model as people use it: pictures, files or arrays in, classes out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from lightning_fabric import Fabric
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from pren.data import read_inputs
+from pren.foundation.errors import PrenError
+from pren.images.extraction import BATCH, WORKERS
+from pren.images.files import ImageFiles, image_files
+from pren.images.photographs import recorded_backbone
+from pren.images.preprocessing import Preprocessing, plain
+from pren.images.side_by_side import FeatureStore, SideBySide
+from pren.images.sources import open_pictures
+from pren.methods.base import Method
+from pren.methods.storage import MODEL_FILE, load_model
+from pren.problem import UNKNOWN, ClassTable, candidates_of
+from pren.problem.inputs import CHUNK, Array, ArrayInputs, Inputs, as_inputs
+from pren.problem.scoring import top_classes
+from pren.runs.store.folder import RunFolder
+from pren.training.processes import single_process
+from pren.trust import Trust
+
+NUMBERS = 1 << 24  # how many are in memory at once: a hundred photographs
+Picture = str | Path | bytes | Image.Image | NDArray[np.uint8]
+OnPredicted = Callable[[int], None]  # how many inputs are done
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """N inputs as the model or its backbone takes them, and what to call each; see `Predictor.open`."""
+
+    names: Sequence[str]
+    inputs: Inputs
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def part(self, start: int, end: int) -> Opened:
+        """Those from `start` to before `end`."""
+        return Opened(self.names[start:end], self.inputs.select(np.arange(start, min(end, len(self)))))
+
+    def looks(self) -> str:
+        """A hash that shows whether they are still the same: of files their paths, sizes and times."""
+        known = self.inputs.looks() if isinstance(self.inputs, ImageFiles) else self.inputs.digest()
+        return known.hex()
+
+
+Images = Picture | Sequence[Picture] | Inputs | Array | Opened
+
+
+class _Part(NamedTuple):
+    """Some of the inputs: (n, L) scores and (n,) familiarity, NaN where one cannot be read, and n errors."""
+
+    scores: NDArray[np.float64]
+    familiarity: NDArray[np.float64]
+    errors: list[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """The best classes of N inputs.
+
+    Attributes:
+        names: (N,) the path of each file; the place of what is no file.
+        classes: (N, top) rows of the class table, best first; `UNKNOWN` (-1) where an input cannot be read, or no label
+            is as sure as was asked for.
+        scores: (N, top) their scores; NaN where an input cannot be read.
+        errors: (N,) why an input cannot be read; "" if it can.
+        table: The class table.
+        confidence: (N,) how likely the best class is right, from 0 to 1; NaN where nobody knows: the model was not
+            rehearsed, or other classes were asked for than it was fitted for.
+        familiarity: (N,) from 0 to 1: near 0, an input looks like none of the classes; NaN where nobody knows.
+    """
+
+    names: tuple[str, ...]
+    classes: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    errors: tuple[str, ...]
+    table: ClassTable
+    confidence: NDArray[np.float64]
+    familiarity: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def labels(self) -> list[tuple[str, ...]]:
+        """The names of the best classes of every input; none where there are none."""
+        names = self.table.names
+        return [tuple(names[row] for row in best if row != UNKNOWN) for best in self.classes]
+
+
+class Predictor:
+    """Labels pictures, files or arrays with a fitted model.
+
+    Pictures go the way that the training images went: through the frozen backbone whose features the model was trained
+    on, or as the model's own backbone wants them. One at a time or many at once makes no difference.
+
+    Args:
+        model: A fitted method.
+        weights: The file with the frozen backbone's weights, if it is not where it was.
+        cache: Where the features of files are kept; `PREN_CACHE` or ``~/.cache/pren`` by default. Those of pictures in
+            memory are not kept.
+        trust: How far its labels can be trusted, as `pren.assess` tells; None if nobody knows.
+        fabric: Where the backbone computes: one process; None for the best device there is.
+    """
+
+    def __init__(
+        self,
+        model: Method,
+        weights: str | None = None,
+        cache: str | Path | None = None,
+        trust: Trust | None = None,
+        fabric: Fabric | None = None,
+    ) -> None:
+        self.model = model
+        self.trust = trust
+        self._weights = weights
+        self._cache = cache
+        self._fabric = fabric or single_process()
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        weights: str | None = None,
+        cache: str | Path | None = None,
+        fabric: Fabric | None = None,
+    ) -> Predictor:
+        """Take the model of a run folder, or of a folder that `Method.save` wrote."""
+        saved = (Path(folder) / MODEL_FILE).is_file() and not RunFolder(folder).holds_run()
+        model = load_model(folder) if saved else RunFolder.open(folder).model()
+        return cls(model, weights, cache, Trust.load(folder), fabric)
+
+    def scores(self, images: Images) -> NDArray[np.float64]:
+        """Score every class of N images as `predict` takes them: (N, L), columns as the rows of ``model.classes_``.
+
+        Raises:
+            PrenError: If one of them cannot be read. (`predict` goes on without it.)
+        """
+        parts = []
+        for part in self._parts(self.open(images).inputs):
+            for error in filter(None, part.errors):
+                raise PrenError("input-unreadable", error)
+            parts.append(part.scores)
+        return np.concatenate(parts)
+
+    def predict(
+        self,
+        images: Images,
+        top: int = 5,
+        among: str | None = None,
+        precision: float | None = None,
+        on_progress: OnPredicted | None = None,
+    ) -> Predictions:
+        """Find the best classes of every input.
+
+        Args:
+            images: One or several of: the path of an image file, a folder, a ``.tar`` file or a list of paths (.txt),
+                the bytes of an encoded image, an image of Pillow's, an (H, W, 3) array of levels from 0 to 255 (uint8).
+                Or the path of one ``.npy`` or ``.npz`` file. Or (N, D) features or (N, C, H, W) images from 0 to 1, of
+                the shape that the model or its backbone takes: an array or `Inputs`. Or what `open` made of any of
+                these.
+            top: How many classes; fewer if there are fewer candidates.
+            among: "unseen", "seen" or "all"; by default "unseen" in ZSL and "all" in GZSL.
+            precision: Label only what is so sure, and so familiar, that this share of the labels is right: 0.95, say.
+            on_progress: Called now and then.
+
+        Raises:
+            PrenError: If these inputs are not for this model. One that cannot be read has an error in the result.
+        """
+        among, trust = self.check(top, among, precision)
+        opened = self.open(images)
+        table, setting = self.model.classes_, self.model.setting_
+        errors: list[str] = []
+        found = []
+        for scores, familiarity, faults in self._parts(opened.inputs, on_progress):
+            best, values = top_classes(scores, table, among, top)
+            bad = np.array([bool(fault) for fault in faults], dtype=bool)
+            best[bad] = UNKNOWN
+            confidence = np.full(len(scores), np.nan)
+            if trust is not None:
+                confidence[~bad] = trust.sure(scores[~bad], table, setting, familiarity[~bad])
+                if precision is not None:
+                    best[~trust.reaches(precision, confidence)] = UNKNOWN
+            errors += faults
+            found.append((best, values, confidence, familiarity))
+        classes, points, sure, familiar = (np.concatenate(part) for part in zip(*found, strict=True))
+        return Predictions(tuple(opened.names), classes, points, tuple(errors), table, sure, familiar)
+
+    def check(self, top: int, among: str | None, precision: float | None) -> tuple[str, Trust | None]:
+        """What `predict` is told, before any work: among which classes, and how far labels are to be trusted then."""
+        if top < 1:
+            raise PrenError("option-value", f"top must be 1 or more, not {top}.")
+        usual = candidates_of(self.model.setting_)
+        among = among or usual
+        self.model.classes_.among(among)
+        trust = self.trust if among == usual else None
+        if precision is not None and trust is None:
+            raise PrenError(
+                "no-rehearsals",
+                "Nobody knows how sure these labels are. Rehearsals tell (pren fit --rehearsals 10), for the classes "
+                "that the model was fitted for.",
+            )
+        return among, trust
+
+    def open(self, images: Images, column: str | None = None) -> Opened:
+        """Find out what the inputs are; pictures are not read yet.
+
+        Args:
+            images: As for `predict`.
+            column: With it, ``.csv`` files are lists, too: which column has the paths.
+        """
+        if isinstance(images, Opened):
+            return images
+        if isinstance(images, str | Path) and Path(images).suffix.lower() in (".npy", ".npz"):
+            images = read_inputs(images)
+        pictures = open_pictures(images, column)
+        inputs = as_inputs(images, "images") if pictures is None else pictures[1]  # type: ignore[arg-type]
+        names = list(map(str, range(len(inputs)))) if pictures is None else pictures[0]
+        return Opened(names, inputs.prepared(self._preprocessings[0]) if inputs.photographs else inputs)
+
+    def _parts(self, inputs: Inputs, on_progress: OnPredicted | None = None) -> Iterator[_Part]:
+        """What is known of a few at a time."""
+        files = image_files(inputs) if inputs.photographs else None
+        if files is not None and files.on_disk and self.model.extractor_ is not None:
+            yield from self._through_cache(files, on_progress)
+            return
+        done = 0
+        views = [inputs] if files is None else [files.prepared(wanted) for wanted in self._preprocessings]
+        for values, errors in _ahead(views):
+            yield self._scored(self._as_trained(values), errors)
+            done += len(errors)
+            if on_progress is not None:
+                on_progress(done)
+
+    def _through_cache(self, files: ImageFiles, on_progress: OnPredicted | None) -> Iterator[_Part]:
+        workers = 0 if len(files) <= BATCH else WORKERS  # a process takes longer to start than a few photographs
+        told = None if on_progress is None else lambda done, fresh, total: on_progress(done)
+        found = self._kept.extract(files, self._fabric, workers, on_progress=told)
+        reasons, before = dict(found.problems), 0
+        for places in _pieces(len(files), self._frozen.shape):
+            errors = [reasons.get(int(place), "") for place in places]
+            after = before + errors.count("")
+            yield self._scored(found.inputs.select(np.arange(before, after)), errors)
+            before = after
+
+    def _as_trained(self, views: list[Tensor]) -> Inputs:
+        """Some inputs, or their features if they are images and the model was trained on features.
+
+        Pictures are there as each backbone wants them, arrays once.
+        """
+        inputs = views[0]
+        if self.model.extractor_ is None or inputs.ndim != 4 or inputs.shape[1:] == self.model.sample_shape_:
+            return ArrayInputs(inputs.numpy())
+        wanted = [part.preprocessing.sample_shape for part in self._frozen.parts]
+        views = views if len(views) == len(wanted) else views * len(wanted)
+        for view, shape in zip(views, wanted, strict=True):
+            if view.shape[1:] != shape:
+                raise PrenError(
+                    "inputs-shape",
+                    f"The model's backbone takes images of shape {shape} each, not {tuple(view.shape[1:])}.",
+                )
+        return ArrayInputs(self._frozen([view * 255 for view in views], self._fabric.device), "features")
+
+    def _scored(self, inputs: Inputs, errors: list[str]) -> _Part:
+        scores, familiarity = np.full((len(errors), len(self.model.classes_)), np.nan), np.full(len(errors), np.nan)
+        if len(inputs) or not errors:
+            good = [not error for error in errors]
+            scores[good] = self.model.scores(inputs)
+            if self.trust is not None:
+                familiarity[good] = self.trust.familiar(inputs)
+        return _Part(scores, familiarity, errors)
+
+    @cached_property
+    def _frozen(self) -> SideBySide:
+        """The backbone, or those, that made the features the model was trained on."""
+        return recorded_backbone(self.model.extractor_ or {}, self._weights, self.model.tail_)
+
+    @cached_property
+    def _kept(self) -> FeatureStore:
+        """The features of files."""
+        return FeatureStore(self._cache, self._frozen)
+
+    @property
+    def _preprocessings(self) -> list[Preprocessing]:
+        """What pictures are brought to, for each backbone."""
+        if self.model.extractor_ is not None:
+            return [part.preprocessing for part in self._frozen.parts]
+        if len(self.model.sample_shape_) == 1:
+            why = "The model was trained on features, and does not know which backbone made them"
+            raise PrenError(
+                "features-needed", f"{why}: give it features (a .npy or .npz file, or an array), not pictures."
+            )
+        return [self.model.preprocessing_ or plain(self.model.sample_shape_)]
+
+
+def _ahead(views: Sequence[Inputs]) -> Iterator[tuple[list[Tensor], list[str]]]:
+    """Some inputs at a time, and what is wrong with each; the next ones are read while somebody works on these.
+
+    There may be several views of the same inputs: pictures in several sizes.
+    """
+
+    def read(places: NDArray[np.int64]) -> tuple[list[Tensor], list[str]]:
+        if not views[0].photographs:
+            return [view[places] for view in views], [""] * len(places)
+        decoded = [image_files(view).decoded(places) for view in views]
+        errors = [next(filter(None, reasons), "") for reasons in zip(*(own for _, own in decoded), strict=True)]
+        good = [[not error for error, bad in zip(errors, own, strict=True) if not bad] for _, own in decoded]
+        return [levels[kept].float().div_(255) for (levels, _), kept in zip(decoded, good, strict=True)], errors
+
+    with ThreadPoolExecutor(1) as reader:
+        waiting = None
+        for places in _pieces(len(views[0]), views[0].sample_shape):
+            following = reader.submit(read, places)
+            if waiting is not None:
+                yield waiting.result()
+            waiting = following
+        assert waiting is not None
+        yield waiting.result()
+
+
+def _pieces(count: int, shape: tuple[Any, ...]) -> Iterator[NDArray[np.int64]]:
+    """All places, so many at a time as memory should hold; none at all are one empty piece."""
+    size = max(1, min(CHUNK, NUMBERS // math.prod(shape)))
+    for start in range(0, max(count, 1), size):
+        yield np.arange(start, min(start + size, count))

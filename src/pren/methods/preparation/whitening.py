@@ -1,0 +1,161 @@
+"""Whitening by the seen classes: what varies within a class counts less, what tells classes apart counts more.
+
+Square root (with its sign), unit length, the within-class covariance of the labelled images taken out, then the leading
+directions of labelled and pool images together, and unit length again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy.linalg import eigh
+from torch import Tensor, nn
+
+from pren.foundation.errors import PrenError
+from pren.methods import formulas
+from pren.methods.preparation.base import Matrix, Preparation, flat, register_preparation, unit
+from pren.problem import Problem
+from pren.problem.inputs import Inputs, chunks
+
+LEAST_SHRINKAGE = 0.1
+LEAST_DIRECTIONS, MOST_DIRECTIONS = 10, 100
+MOST_FEATURES = 4096  # an eigenproblem of more takes minutes
+ROUNDING = 1e-12  # of features of length 1
+CHANCE = 4.0  # a pool that is so many times farther away than expected is another kind of images
+
+
+@register_preparation("whitened")
+class Whitened(Preparation):
+    """x ↦ u(W (u(√x) - c)), u(·) of unit length, √ with its sign.
+
+    Learned from the labelled images and, for the directions that are kept, the pool; no label of it is needed. Where no
+    class has two labelled images nothing is known about the variance within one, and nothing is taken out. Where the
+    pool is unlike the labelled images, what varies within a class of theirs tells little about it, and less is taken
+    out.
+    """
+
+    learns = ("centre", "map")
+
+    @classmethod
+    def fit(cls, problem: Problem) -> Whitened:
+        """Learn in two passes of bounded memory: sums and products of features."""
+        d = int(np.prod(problem.train.sample_shape))
+        if d > MOST_FEATURES:
+            raise PrenError(
+                "features-too-many",
+                f"features=whitened takes at most {MOST_FEATURES} features, not {d}: extract some first.",
+            )
+        count, total, gram = _moments(problem.train)
+        means, sizes = _class_means(problem)
+        within = (gram - (means.T * sizes) @ means) / count
+        pool_count, pool_total, pool_gram = _moments(problem.pool)
+        everyone = count + pool_count
+        centre = (total + pool_total) / everyone
+        spread = (gram + pool_gram) / everyone - np.outer(centre, centre)
+        apart = distance_by_chance(
+            means,
+            float(np.trace(within)),
+            sizes,
+            pool_total / pool_count,
+            pool_count,
+            int(problem.classes.unseen.sum()),
+        )
+        # Few images say little about most of the d directions, and nothing about other kinds of images.
+        shrinkage = max(d / count, LEAST_SHRINKAGE) * max(1.0, apart / CHANCE) ** 2
+        whiten = _inverse_root(within, shrinkage)
+        # The means of L classes lie in L - 1 directions.
+        kept = min(max(len(problem.classes) - 1, LEAST_DIRECTIONS), MOST_DIRECTIONS, d)
+        _, directions = eigh(whiten @ spread @ whiten, subset_by_index=(d - kept, d - 1))
+        return cls(centre=centre, map=whiten @ directions[:, ::-1])
+
+    def transform(self, x: Matrix) -> Matrix:
+        """(n, d) -> (n, directions kept), each of length 1, or 0 at the centre."""
+        deviations = _rooted(x) - self.arrays["centre"]
+        deviations[np.linalg.norm(deviations, axis=1) <= ROUNDING] = 0.0  # which has no direction
+        return unit(deviations @ self.arrays["map"])
+
+    def module(self) -> nn.Module:
+        """See `Preparation.module`."""
+        return WhitenedModule(self.arrays["centre"], self.arrays["map"])
+
+    def width(self, d: int) -> int:
+        """How many directions are kept."""
+        return int(self.arrays["map"].shape[1])
+
+
+class WhitenedModule(nn.Module):
+    """What `Whitened.transform` does, in torch, with a centre (d,) and a map (d, k)."""
+
+    centre: Tensor
+    map: Tensor
+
+    def __init__(self, centre: Matrix, map: Matrix) -> None:
+        super().__init__()
+        self.register_buffer("centre", formulas.fixed(centre))
+        self.register_buffer("map", formulas.fixed(map))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, d) -> (n, k)."""
+        deviations = formulas.unit(x.sign() * x.abs().sqrt()) - self.centre
+        off_centre = torch.linalg.vector_norm(deviations, dim=1, keepdim=True) > ROUNDING
+        return formulas.unit(deviations * off_centre @ self.map)
+
+
+def _rooted(x: Matrix) -> Matrix:
+    return unit(np.sign(x) * np.sqrt(np.abs(x)))
+
+
+def _moments(inputs: Inputs) -> tuple[int, Matrix, Matrix]:
+    """How many there are, Σ x (d,) and Σ x xᵀ (d, d) of rooted features."""
+    d = int(np.prod(inputs.sample_shape))
+    total, gram = np.zeros(d), np.zeros((d, d))
+    for chunk in chunks(inputs):
+        x = _rooted(flat(chunk))
+        total += x.sum(axis=0)
+        gram += x.T @ x
+    return len(inputs), total, gram
+
+
+def _class_means(problem: Problem) -> tuple[Matrix, Matrix]:
+    """The means (S, d) of the seen classes, and how many images they have (S,)."""
+    sizes = np.bincount(problem.labels, minlength=len(problem.classes)).astype(np.float64)
+    sums, start = np.zeros((len(sizes), int(np.prod(problem.train.sample_shape)))), 0
+    for chunk in chunks(problem.train):
+        np.add.at(sums, problem.labels[start : start + len(chunk)], _rooted(flat(chunk)))
+        start += len(chunk)
+    seen = sizes > 0
+    return sums[seen] / sizes[seen, None], sizes[seen]
+
+
+def distance_by_chance(
+    means: Matrix, within: float, sizes: Matrix, pool_mean: Matrix, pool_size: int, unseen: int
+) -> float:
+    """How many times farther (squared) the pool is from the labelled images than other classes of the kind explain.
+
+    Args:
+        means: (S, d) of the seen classes.
+        within: The variance of an image of a class, all features together.
+        sizes: (S,) how many images the seen classes have.
+        pool_mean: (d,).
+        pool_size: How many images the pool has.
+        unseen: How many classes it is supposed to have.
+
+    Returns:
+        About 1 if the unseen classes are like the seen ones; 1 also where one seen class leaves nothing to compare.
+    """
+    S, centre = len(means), means.mean(axis=0)
+    if S < 2:
+        return 1.0
+    between = ((means - centre) ** 2).sum() / (S - 1) - within * (1 / sizes).mean()
+    expected = max(between, 0.0) * (1 / S + 1 / unseen) + within * (1 / sizes.sum() + 1 / pool_size)
+    return float(((pool_mean - centre) ** 2).sum() / expected) if expected > 0 else 1.0
+
+
+def _inverse_root(covariance: Matrix, shrinkage: float) -> Matrix:
+    """(Σ + λ I)^-½, λ a share of the mean variance; the identity where there is no variance to speak of."""
+    values, vectors = eigh(covariance)
+    mean = float(values.mean())
+    if mean <= np.finfo(np.float64).eps * len(values):  # of features of length 1
+        return np.eye(len(values))
+    root: Matrix = vectors / np.sqrt(np.maximum(values, 0) + shrinkage * mean) @ vectors.T
+    return root

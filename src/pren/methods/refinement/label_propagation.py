@@ -1,0 +1,202 @@
+"""Label propagation on a graph of anchors: an image takes after those that look like it.
+
+Every image is linked to the few nearest of some anchors, which are centres of k-means, and images that share anchors
+share labels (Liu, He & Chang, "Large graph construction for scalable semi-supervised learning", ICML 2010). Nothing is
+quadratic in the pool: labels are spread from anchor to anchor.
+
+With Z the links of the pool's images, Z_l those of labelled ones, Y their labels, F⁰ the shares that the method's
+scores give to the classes, and Λ the sums of the columns of Z and Z_l, the shares A of the anchors and F of the images
+solve
+
+    F = (1 - α) Z A + α F⁰,    A = Λ⁻¹ (Zᵀ F + Z_lᵀ Y).
+
+A new image has links and a start of its own, so there is an F for it too.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.cluster import MiniBatchKMeans
+from torch import Tensor
+
+from pren.methods import formulas
+from pren.methods.refinement.base import (
+    DECIDED,
+    Classes,
+    Refinement,
+    RefinementModule,
+    ScoredPool,
+    Scores,
+    Sides,
+    blocks,
+    register_refinement,
+    shares,
+    squared_distances,
+)
+
+ANCHORS_PER_CLASS = 10
+IMAGES_PER_ANCHOR = 3  # at least, on average
+LINKS = 3  # of an image
+KEPT = 0.2  # α: how much of its start an image keeps
+STEPS = 60  # 0.8^60 is a millionth
+
+
+@register_refinement("label-propagation")
+class LabelPropagation(Refinement):
+    """Scores are shares of the classes, F, each divided by (size of the class)^balance."""
+
+    learns: ClassVar[Sides] = {"anchors": ("A", "d"), "width": ("one",), "shares": ("A", "C"), "weights": ("C",)}
+
+    @classmethod
+    def fit(cls, pool: ScoredPool) -> LabelPropagation:
+        """Find anchors, spread the labels over them, and weigh the classes."""
+        images, classes = len(pool.features), int(pool.candidates.sum())
+        everybody = np.concatenate([pool.features, pool.labelled])
+        anchors = find_anchors(everybody, ANCHORS_PER_CLASS * classes)
+        places, distances = nearest(everybody, anchors)
+        width = np.array([distances[:, : places.shape[1]].mean() or 1.0])  # all images may be the same
+        links = as_matrix(places, weights_of(distances, width), len(anchors))
+        start = shares(pool.scores, pool.candidates)
+        spread_out = spread(links[:images], start, links[images:], pool.places())
+        found = cls(pool.candidates, anchors=anchors, width=width, shares=spread_out, weights=np.ones(classes))
+        if pool.balance > 0:
+            masses = (1 - KEPT) * np.asarray(links[:images].sum(axis=0)) @ spread_out + KEPT * start.sum(axis=0)
+            found.arrays["weights"] = class_weights(masses, pool.balanced(), pool.balance)
+        return found
+
+    def scores(self, scores: Scores, features: Scores) -> Scores:
+        """(n, L)."""
+        learned = self.arrays
+        refined = shares(scores, self.candidates)
+        for block in blocks(len(refined), max(len(learned["anchors"]), refined.shape[1])):
+            places, distances = nearest(features[block], learned["anchors"])
+            links = as_matrix(places, weights_of(distances, learned["width"]), len(learned["anchors"]))
+            refined[block] = (1 - KEPT) * (links @ learned["shares"]) + KEPT * refined[block]
+        refined *= learned["weights"]
+        return self._widened(refined, scores)
+
+    def module(self) -> RefinementModule:
+        """See `Refinement.module`."""
+        return LabelPropagationModule(self.candidates, self.arrays)
+
+    @classmethod
+    def restore(cls, arrays: dict[str, Scores], candidates: Classes, d: int) -> LabelPropagation:
+        """See `Refinement.restore`."""
+        restored = super().restore(arrays, candidates, d)
+        if not len(arrays["anchors"]) or not (arrays["width"] > 0).all():
+            raise ValueError("the refinement has no anchors, or their width is not positive")
+        return restored
+
+
+class LabelPropagationModule(RefinementModule):
+    """What `LabelPropagation.scores` does, in torch, with the same arrays."""
+
+    anchors: Tensor
+    width: Tensor
+    shares: Tensor
+    weights: Tensor
+
+    def __init__(self, candidates: Classes, arrays: dict[str, Scores]) -> None:
+        super().__init__(candidates)
+        for name, array in arrays.items():
+            self.register_buffer(name, formulas.fixed(array))
+
+    def refined(self, scores: Tensor, features: Tensor) -> Tensor:
+        """(n, C)."""
+        centred = scores - scores.mean(dim=1, keepdim=True)
+        spread = centred.square().mean(dim=1, keepdim=True).sqrt()
+        scaled = centred / torch.where(spread > 0, spread, torch.ones_like(spread))
+        start = (DECIDED * scaled).softmax(dim=1)
+        places, links = self._links(features)
+        propagated = (links[:, :, None] * self.shares[places]).sum(dim=1)
+        return ((1 - KEPT) * propagated + KEPT * start) * self.weights
+
+    def _links(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Places (n, k) of the nearest anchors and their weights (n, k); see `weights_of`."""
+        count = min(LINKS, len(self.anchors))
+        squares = formulas.squared_distances(features, self.anchors)
+        distances, places = squares.topk(min(count + 1, len(self.anchors)), dim=1, largest=False)
+        gaussian = (-(distances - distances[:, :1]) / self.width).exp()
+        weights = gaussian[:, :count]
+        if len(self.anchors) > count:
+            weights = weights - gaussian[:, count:]
+        weights = torch.where(weights[:, :1] == 0, torch.ones_like(weights), weights)
+        return places[:, :count], weights / weights.sum(dim=1, keepdim=True)
+
+
+def find_anchors(X: Scores, most: int) -> Scores:
+    """Centres (A, d) of images X (n, d), whatever their order, all different."""
+    order = np.argsort(X @ np.cos(np.arange(X.shape[1])), kind="stable")
+    count = max(1, min(most, len(X) // IMAGES_PER_ANCHOR))
+    kmeans = MiniBatchKMeans(count, batch_size=max(1024, 2 * count), n_init=1, random_state=0)
+    anchors: Scores = np.unique(kmeans.fit(X[order]).cluster_centers_, axis=0)
+    return anchors
+
+
+def nearest(x: Scores, anchors: Scores) -> tuple[NDArray[np.int64], Scores]:
+    """Places (n, k) of the nearest anchors, nearest first, and squared distances (n, k + 1) of them and the next one.
+
+    Where there is no next one, it is infinitely far away.
+    """
+    count = min(LINKS, len(anchors))
+    places, distances = np.empty((len(x), count), dtype=np.int64), np.full((len(x), count + 1), np.inf)
+    for block in blocks(len(x), len(anchors)):
+        squares = squared_distances(x[block], anchors)
+        closest = np.argpartition(squares, min(count, len(anchors) - 1), axis=1)[:, : count + 1]
+        order = np.argsort(np.take_along_axis(squares, closest, axis=1), axis=1)
+        closest = np.take_along_axis(closest, order, axis=1)
+        places[block] = closest[:, :count]
+        distances[block, : closest.shape[1]] = np.take_along_axis(squares, closest, axis=1)
+    return places, distances
+
+
+def weights_of(distances: Scores, width: Scores) -> Scores:
+    """Links (n, k) of sum 1: Gaussian weights less that of the next anchor.
+
+    So nothing jumps where two anchors are as near as each other and only one of them is among the nearest.
+    """
+    gaussian = np.exp(-(distances - distances[:, :1]) / width)
+    weights = gaussian[:, :-1] - gaussian[:, -1:]
+    weights[weights[:, 0] == 0] = 1.0  # all are as near as each other
+    result: Scores = weights / weights.sum(axis=1, keepdims=True)
+    return result
+
+
+def as_matrix(places: NDArray[np.int64], weights: Scores, anchors: int) -> csr_array:
+    """The sparse (n, A) with weights (n, k) at places (n, k)."""
+    ends = np.arange(len(places) + 1) * places.shape[1]
+    return csr_array((weights.ravel(), places.ravel(), ends), shape=(len(places), anchors))
+
+
+def spread(links: csr_array, start: Scores, held: csr_array, places: NDArray[np.int64]) -> Scores:
+    """A (A, C): see above.
+
+    Args:
+        links: (N, A) of the pool's images.
+        start: (N, C) F⁰.
+        held: (n, A) the links of the labelled images.
+        places: (n,) their classes.
+    """
+    labels = np.zeros((held.shape[0], start.shape[1]))
+    labels[np.arange(len(places)), places] = 1.0
+    sums = np.maximum(links.sum(axis=0) + held.sum(axis=0), np.finfo(np.float64).tiny)[:, None]
+    steps = (links.T @ links).multiply((1 - KEPT) / sums).tocsr()
+    given = (KEPT * (links.T @ start) + held.T @ labels) / sums
+    found: Scores = given / KEPT
+    for _ in range(STEPS):
+        found = steps @ found + given
+    return found
+
+
+def class_weights(masses: Scores, balanced: Classes, balance: float) -> Scores:
+    """(C,) what the shares of each class are multiplied with: those that are balanced keep their mass together."""
+    weights = np.ones_like(masses)
+    group = np.maximum(masses[balanced], np.finfo(np.float64).tiny)
+    scaled = group**-balance
+    weights[balanced] = scaled * group.sum() / (scaled * group).sum()
+    return weights

@@ -1,0 +1,81 @@
+"""CLIP (Radford et al. 2021): an image is of the class whose words lie nearest to it. Nothing is learned here."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor, nn
+
+from pren.foundation.errors import PrenError
+from pren.methods.base import Method
+from pren.methods.formulas import Bilinear, Flat, Unit
+from pren.methods.module import no_module
+from pren.methods.params import param
+from pren.methods.preparation import Matrix, flat, unit
+from pren.problem import Problem
+from pren.problem.inputs import Inputs, chunks
+
+log = logging.getLogger(__name__)
+
+EXAMPLE = "clip:ViT-B-32/laion2b_s34b_b79k"
+
+
+class CLIP(Method):
+    """Scores cos(x, a_c) / temperature, x the features of an image tower, a_c what its text tower makes of a class.
+
+    Inductive, without any use for the labelled images. Features are compared as they come; how `features` says that
+    they are prepared counts for a `refinement` alone. Reference: "Learning transferable visual models from natural
+    language supervision", ICML 2021.
+    """
+
+    name: ClassVar[str] = "clip"
+    one_space: ClassVar[bool] = True
+
+    temperature: float = param(
+        0.01, "What the cosine is divided by; the best class is the same for any. CLIP learned about 0.01.", gt=0
+    )
+
+    def _fit(self, problem: Problem) -> None:
+        fault = self._misfit()
+        backbone = (problem.extractor or {}).get("asked", {}).get("backbone")
+        encoder = problem.source.get("signatures", {}).get("encoder")
+        if fault is not None:
+            name = backbone if str(backbone).startswith("clip:") else EXAMPLE
+            raise PrenError(
+                "clip-mismatch",
+                f"{fault}: take both from one CLIP model, such as --backbone {name} --option encoder={name}, and "
+                "describe the classes in words.",
+            )
+        if (backbone or encoder) and backbone != str(encoder).partition("@")[0]:
+            log.warning(
+                "clip compares features of %s with signatures of %s, which means nothing unless both are towers of one "
+                "CLIP model.",
+                backbone or "an unknown backbone",
+                encoder or "no encoder",
+            )
+
+    def _scores(self, inputs: Inputs) -> Matrix:
+        order = self._order()
+        directions = unit(self.classes_.signatures[order])
+        cosines = [unit(flat(chunk)) @ directions.T for chunk in chunks(inputs)]
+        return np.concatenate(cosines)[:, np.argsort(order)] / self.temperature
+
+    def _parts(self) -> tuple[nn.Module, nn.Module]:
+        if self.refinement_.looks and self.features != "raw":
+            raise no_module(self, "it scores raw features, and its refinement takes prepared ones (features=raw helps)")
+        directions = unit(self.classes_.signatures) / self.temperature
+        return Flat(), nn.Sequential(Unit(), Bilinear(directions.T))
+
+    def _misfit(self) -> str | None:
+        """What keeps features and signatures from being compared."""
+        d, m = int(np.prod(self.sample_shape_)), self.classes_.signatures.shape[1]
+        if d == m:
+            return None
+        return f"clip compares features with signatures, but features have {d} numbers and signatures {m}"
+
+    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        super()._restore(tensors, facts)
+        if fault := self._misfit():
+            raise ValueError(fault)

@@ -1,0 +1,85 @@
+"""ConSE (Norouzi et al. 2014): an image's signature is the mean of those of the seen classes it looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import softmax
+from torch import Tensor, nn
+
+from pren.methods.base import SCALINGS
+from pren.methods.formulas import cosine, fixed
+from pren.methods.params import learned, param
+from pren.methods.preparation import PREPARATIONS, Matrix, unit
+from pren.methods.rivals.classifiers import cross_entropy, fit_classifiers
+from pren.methods.rivals.linear import LinearMethod
+from pren.methods.space import Real, Whole
+from pren.problem import Problem
+
+
+class ConSE(LinearMethod):
+    """f(x) = Σ_t p_t a_t / Σ_t p_t over the T most probable seen classes; scores cos(f(x), a_c).
+
+    p is a softmax regression on the features: min_W -mean log p(y | x) + reg / 2 ‖W‖². Inductive. In GZSL an unseen
+    class has hardly a chance, as f(x) is made of seen ones. Reference: "Zero-shot learning by convex combination of
+    semantic embeddings", ICLR 2014.
+
+    † Re-implemented from a description without the paper's text at hand. The paper takes the probabilities of an image
+    network; here features are given, and the last layer is fitted to them, without a bias.
+
+    Attributes:
+        weights_: W, (|S|, d), classes in the order of their names.
+    """
+
+    name: ClassVar[str] = "conse"
+
+    top: int = param(
+        10, "T, how many classes are mixed; if there are fewer, all of them.", ge=1, search=Whole(1, 100, log=True)
+    )
+    reg: float = param(1e-2, "The weight of ‖W‖² / 2.", gt=0, search=Real(1e-6, 1e-1, log=True))
+    iterations: int = param(200, "At most so many steps of L-BFGS.", ge=1, le=10**6)
+    features: str = param("standard", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+
+    weights_: Matrix = learned("S", "d")
+
+    def _learn(self, problem: Problem) -> Matrix:
+        A = self._seen()
+        X, labels = self._features(problem.train), self._places(problem)
+        return fit_classifiers(X, labels, len(A), cross_entropy, self.reg, self.iterations)
+
+    def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
+        A = self._seen()
+        table = unit(signatures)
+        return lambda x: unit(mixture(softmax(x @ self.weights_.T, axis=1), A, self.top)) @ table.T
+
+    def _scorer_module(self) -> nn.Module:
+        return nn.Sequential(Mixture(self.weights_, self._seen(), self.top), cosine(unit(self.classes_.signatures)))
+
+
+def mixture(p: Matrix, signatures: Matrix, top: int) -> Matrix:
+    """(n, m) the mean of the `top` most probable signatures (C, m), weighted by their probabilities p (n, C)."""
+    best = np.argsort(-p, axis=1, kind="stable")[:, :top]
+    kept = np.zeros_like(p)
+    np.put_along_axis(kept, best, np.take_along_axis(p, best, axis=1), axis=1)
+    mixed: Matrix = kept @ signatures / kept.sum(axis=1, keepdims=True)
+    return mixed
+
+
+class Mixture(nn.Module):
+    """f(x) in torch, from W (C, d), signatures (C, m) and T."""
+
+    weights: Tensor
+    signatures: Tensor
+
+    def __init__(self, weights: Matrix, signatures: Matrix, top: int) -> None:
+        super().__init__()
+        self.register_buffer("weights", fixed(weights.T))
+        self.register_buffer("signatures", fixed(signatures))
+        self.top = min(top, len(signatures))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, d) -> (n, m)."""
+        p, best = (x @ self.weights).softmax(dim=1).topk(self.top, dim=1)
+        return (p[:, :, None] * self.signatures[best]).sum(dim=1) / p.sum(dim=1, keepdim=True)

@@ -1,0 +1,53 @@
+"""ESZSL (Romera-Paredes & Torr 2015): a bilinear compatibility in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from torch import nn
+
+from pren.methods.base import SCALINGS
+from pren.methods.formulas import Bilinear
+from pren.methods.params import learned, param
+from pren.methods.preparation import PREPARATIONS, Matrix
+from pren.methods.rivals.linear import LinearMethod, solve_ridge
+from pren.methods.space import Real
+from pren.problem import Problem
+
+
+class ESZSL(LinearMethod):
+    """min_V ‖X V Aᵀ - Y‖² + g ‖V Aᵀ‖² + l ‖X V‖² + g l ‖V‖², X (n, d) features, A (|S|, m) signatures, Y in {-1, 1}.
+
+    Inductive: the pool is not looked at. Images are taken as flat pixels. Reference: "An embarrassingly simple approach
+    to zero-shot learning", ICML 2015.
+
+    Attributes:
+        weights_: V, (d, m).
+    """
+
+    name: ClassVar[str] = "eszsl"
+
+    feature_reg: float = param(1.0, "g.", gt=0, search=Real(1e-3, 1e5, log=True))
+    signature_reg: float = param(1.0, "l.", gt=0, search=Real(1e-4, 1e2, log=True))
+    features: str = param("raw", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+
+    weights_: Matrix = learned("d", "m")
+
+    def _learn(self, problem: Problem) -> Matrix:
+        A = self._seen()
+        gram, sums, _ = self._class_sums(problem, gram=True)
+        cross = (2 * sums - sums.sum(axis=0)).T  # XᵀY: +1 for the images of the class, -1 for all others
+        hint = "feature_reg and signature_reg"
+        left = solve_ridge(gram, self.feature_reg, cross @ A, hint=hint)  # (d, m)
+        return solve_ridge(A.T @ A, self.signature_reg, left.T, hint=hint).T
+
+    def _attribute_map(self) -> Matrix:
+        return self.weights_
+
+    def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
+        compatibility = self.weights_ @ signatures.T
+        return lambda x: x @ compatibility
+
+    def _scorer_module(self) -> nn.Module:
+        return Bilinear(self.weights_ @ self.classes_.signatures.T)

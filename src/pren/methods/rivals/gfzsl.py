@@ -1,0 +1,169 @@
+"""GFZSL (Verma & Rai 2017): every class a Gaussian whose parameters are predicted from its signature."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.kernel_ridge import KernelRidge
+from torch import Tensor, nn
+
+from pren.methods.base import SCALINGS, Method
+from pren.methods.formulas import DiagonalGaussians
+from pren.methods.params import learned, param
+from pren.methods.preparation import PREPARATIONS, Matrix
+from pren.methods.space import Real
+from pren.problem import Problem
+from pren.problem.inputs import Inputs
+
+LARGEST_LOG = 50.0  # of a predicted variance: e^50 is as good as infinite, and still a number
+LEAST_MASS = 1e-8  # a component with fewer images than that stays where it is
+
+
+class GFZSL(Method):
+    """p(x|c) = N(x; μ_c, diag σ²_c); μ and log σ² of unseen classes by kernel ridge, k(a, b) = (1 + a·b)².
+
+    Transductive: EM for the mixture of the candidates' Gaussians on the pool, from these predictions. Its E-step and
+    the final scores are the same log-densities, so the pool is classified as the mixture explains it. In GZSL the
+    mixture has a component for every class; those of seen classes stay at the statistics of their labelled images.
+
+    Written from the published description and notes on the authors' code, with these choices of ours: the ridge works
+    on deviations from the seen classes' average (the code's very strong ridge would otherwise draw log σ² to 0,
+    whatever the unit of a feature); components have equal weights throughout (the code learns weights and leaves them
+    out at the end); small variances are raised to a floor in the data's own unit, in the M-step, where that is still
+    the exact maximum, and in the inductive method (the code adds 0.05 to every entry of the covariance, off the
+    diagonal too).
+
+    Images are taken as flat pixels. Reference: "A simple exponential family framework for zero-shot learning",
+    ECML 2017.
+
+    Attributes:
+        means_: (L, d) μ.
+        variances_: (L, d) σ².
+        likelihoods_: The mean log-likelihood of a pool image before every step of EM; not saved.
+    """
+
+    name: ClassVar[str] = "gfzsl"
+
+    features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+    mean_reg: float = param(1.0, "The ridge of μ.", gt=0, search=Real(1e-3, 1e2, log=True))
+    variance_reg: float = param(1e3, "The ridge of log σ².", gt=0, search=Real(1e-1, 1e8, log=True))
+    variance_floor: float = param(
+        1.0,
+        "No variance is smaller than this times the average variance within a seen class.",
+        gt=0,
+        search=Real(1e-2, 1e1, log=True),
+    )
+    transductive: bool = param(True, "Whether EM adapts the unseen classes to the pool.")
+    iterations: int = param(100, "At most so many steps of EM.", ge=0)
+    tolerance: float = param(1e-3, "EM ends when a step adds less to the mean log-likelihood of an image.", ge=0)
+
+    means_: Matrix = learned("L", "d")
+    variances_: Matrix = learned("L", "d")
+
+    def _fit(self, problem: Problem) -> None:
+        table = problem.classes
+        means, variances = class_statistics(self._features(problem.train), problem.labels, len(table))
+        seen, unseen = table.signatures[table.seen], table.signatures[table.unseen]
+        means[table.unseen] = kernel_ridge(seen, means[table.seen], unseen, self.mean_reg)
+        floor = self.variance_floor * (float(variances[table.seen].mean()) or 1.0)  # each class may have one image
+        variances = np.maximum(variances, floor)
+        logs = kernel_ridge(seen, np.log(variances[table.seen]), unseen, self.variance_reg)
+        variances[table.unseen] = np.exp(np.clip(logs, np.log(floor), max(np.log(floor), LARGEST_LOG)))
+        self.likelihoods_: list[float] = []
+        if self.transductive:
+            mixture = np.flatnonzero(problem.candidates())
+            means[mixture], variances[mixture], self.likelihoods_ = expectation_maximisation(
+                self._features(problem.pool),
+                means[mixture],
+                variances[mixture],
+                table.unseen[mixture],
+                floor,
+                self.iterations,
+                self.tolerance,
+            )
+        self.variances_ = variances
+        self.means_ = means
+
+    def _scores(self, inputs: Inputs) -> Matrix:
+        return np.concatenate([log_densities(x, self.means_, self.variances_) for x in self._chunks(inputs)])
+
+    def _scorer_module(self) -> nn.Module:
+        return DiagonalGaussians(self.means_, self.variances_)
+
+    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        super()._restore(tensors, facts)
+        if not (self.variances_ > 0).all():
+            raise ValueError("variances must be positive")
+
+
+def class_statistics(X: Matrix, labels: NDArray[np.int64], count: int) -> tuple[Matrix, Matrix]:
+    """Mean and variance (count, d) of the images of every class; those of a class without images are 0."""
+    members = np.zeros((len(X), count))
+    members[np.arange(len(X)), labels] = 1.0
+    sizes = np.maximum(members.sum(axis=0), 1.0)[:, None]
+    means = members.T @ X / sizes
+    return means, members.T @ (X - means[labels]) ** 2 / sizes
+
+
+def kernel_ridge(known: Matrix, values: Matrix, wanted: Matrix, ridge: float) -> Matrix:
+    """Values (n, d) at the signatures `known` (n, m), carried over to `wanted` (u, m): (u, d)."""
+    average = values.mean(axis=0)
+    kernel = KernelRidge(alpha=ridge, kernel="poly", degree=2, gamma=1.0, coef0=1.0)
+    carried: Matrix = kernel.fit(known, values - average).predict(wanted) + average
+    return carried
+
+
+def log_densities(X: Matrix, means: Matrix, variances: Matrix) -> Matrix:
+    """log N(x; μ_k, diag σ²_k) for X (n, d) and K Gaussians (K, d): (n, K), as two products."""
+    centre = means.mean(axis=0)  # squares of large numbers would cost digits
+    X, means = X - centre, means - centre
+    precisions = 1 / variances
+    squares = X**2 @ precisions.T - 2 * X @ (means * precisions).T + (means**2 * precisions).sum(axis=1)
+    densities: Matrix = -0.5 * (squares + np.log(2 * np.pi * variances).sum(axis=1))
+    return densities
+
+
+def expectation_maximisation(
+    X: Matrix,
+    means: Matrix,
+    variances: Matrix,
+    free: NDArray[np.bool_],
+    floor: float,
+    iterations: int,
+    tolerance: float,
+) -> tuple[Matrix, Matrix, list[float]]:
+    """Fit a mixture of diagonal Gaussians with equal weights.
+
+    Args:
+        X: (n, d).
+        means: (K, d) to start from.
+        variances: (K, d) to start from.
+        free: (K,) which components may move.
+        floor: No variance of theirs is smaller.
+        iterations: At most so many steps.
+        tolerance: Ends when a step adds less to the mean log-likelihood.
+
+    Returns:
+        Means, variances, and the mean log-likelihood before every step, which never falls.
+    """
+    means, variances = means.copy(), variances.copy()
+    centre = X.mean(axis=0)
+    shifted = X - centre
+    squares = shifted**2
+    likelihoods: list[float] = []
+    for _ in range(iterations):
+        densities = log_densities(X, means, variances)
+        likelihoods.append(float((np.logaddexp.reduce(densities, axis=1) - np.log(len(means))).mean()))
+        if len(likelihoods) > 1 and likelihoods[-1] - likelihoods[-2] < tolerance:
+            break
+        shares = softmax(densities, axis=1)
+        mass = shares.sum(axis=0)
+        moving = free & (mass > LEAST_MASS)
+        weights = (shares[:, moving] / mass[moving]).T
+        moved = weights @ shifted
+        means[moving] = moved + centre
+        variances[moving] = np.maximum(weights @ squares - moved**2, floor)
+    return means, variances, likelihoods

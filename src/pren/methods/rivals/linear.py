@@ -1,0 +1,113 @@
+"""What methods share that are one array of weights on prepared features: reading, and the order of classes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from pren.foundation.errors import PrenError
+from pren.methods.base import Method
+from pren.methods.preparation import Matrix
+from pren.problem import Problem
+from pren.problem.inputs import Array, Inputs
+
+
+class LinearMethod(Method):
+    """A method that declares `weights_`, writes `_learn` and `_scorer`, and leaves the rest to this class.
+
+    Images are taken as flat pixels. Classes are handed over in the order of their names, so that the order of the class
+    table changes no bit.
+    """
+
+    weights_: Matrix
+
+    @abstractmethod
+    def _learn(self, problem: Problem) -> Matrix:
+        """Learn the weights."""
+
+    @abstractmethod
+    def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
+        """From all signatures (L, m) in the order of the names, a function from features (n, d) to scores (n, L)."""
+
+    def _attribute_map(self) -> Matrix | None:
+        """(d, m) W if the score of a class is xᵀ W a_c; None if it is something else."""
+        return None
+
+    def attribute_weights(self, inputs: Inputs | Array) -> Matrix | None:
+        """xᵀ W, unless a refinement has its say."""
+        weights = self._attribute_map()
+        if weights is None or self.refinement_.looks:
+            return None
+        return np.concatenate([x @ weights for x in self._chunks(self._ready(inputs))])
+
+    def _fit(self, problem: Problem) -> None:
+        weights = self._learn(problem)
+        if not np.isfinite(weights).all():
+            raise PrenError(
+                "diverged", f"{self.name} ended in weights that are no numbers: try smaller steps or other scaling."
+            )
+        self.weights_ = weights
+
+    def _scores(self, inputs: Inputs) -> Matrix:
+        order = self._order()
+        score = self._scorer(self.classes_.signatures[order])
+        return np.concatenate([score(x) for x in self._chunks(inputs)])[:, np.argsort(order)]
+
+    def _seen(self) -> Matrix:
+        """(|S|, m) the signatures of the seen classes, in the order of the names."""
+        signatures: Matrix = self.classes_.signatures[self._seen_rows()]
+        return signatures
+
+    def _places(self, problem: Problem) -> NDArray[np.int64]:
+        """(n,) the place of every labelled image's class among the seen ones, in the order of the names."""
+        rows = self._seen_rows()
+        places = np.empty(len(self.classes_), dtype=np.int64)
+        places[rows] = np.arange(len(rows))
+        return places[problem.labels]
+
+    def _seen_rows(self) -> NDArray[np.int64]:
+        order = self._order()
+        return order[self.classes_.seen[order]]
+
+    def _class_sums(self, problem: Problem, *, gram: bool = False) -> tuple[Matrix, Matrix, Matrix]:
+        """Sums over the labelled images, in one pass of bounded memory.
+
+        Returns:
+            XᵀX (d, d), empty if `gram` does not ask for it; the sum of the features of every seen class (|S|, d), in
+            the order of the names; and how many images each has (|S|,).
+        """
+        places, sizes = self._places(problem), self._sizes()
+        d, seen = sizes["d"], sizes["S"]
+        products, sums, start = np.zeros((d, d) if gram else (0, 0)), np.zeros((seen, d)), 0
+        for X in self._chunks(problem.train):
+            Y = np.eye(seen)[places[start : start + len(X)]]
+            sums += Y.T @ X
+            if gram:
+                products += X.T @ X
+            start += len(X)
+        return products, sums, np.bincount(places, minlength=seen).astype(np.float64)
+
+
+def solve_ridge(gram: Matrix, ridge: float, right: Matrix, *, hint: str) -> Matrix:
+    """(gram + ridge I)⁻¹ right.
+
+    Args:
+        gram: (k, k) positive semi-definite.
+        ridge: What is added to its diagonal.
+        right: (k, j)
+        hint: The parameters that make it solvable, for the message.
+
+    Raises:
+        PrenError: If rounding leaves nothing to solve.
+    """
+    try:
+        solution: Matrix = cho_solve(cho_factor(gram + ridge * np.eye(len(gram))), right)
+    except LinAlgError as error:
+        raise PrenError(
+            "singular", f"The equations cannot be solved in double precision: take a larger {hint}."
+        ) from error
+    return solution

@@ -1,0 +1,56 @@
+"""Ridge s→v: from signatures to the class means of features, and to the nearest one. The simplest rival of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Literal
+
+from scipy.spatial.distance import cdist
+from torch import nn
+
+from pren.methods.base import SCALINGS
+from pren.methods.formulas import Distances, cosine
+from pren.methods.params import learned, param
+from pren.methods.preparation import PREPARATIONS, Matrix, unit
+from pren.methods.rivals.linear import LinearMethod, solve_ridge
+from pren.methods.space import Choice, Real
+from pren.problem import Problem
+
+
+class RidgeS2V(LinearMethod):
+    """min_W ‖A W - M‖² + l ‖W‖², A (|S|, m) signatures, M (|S|, d) the mean features of the classes.
+
+    Inductive. Every class counts the same, whatever its number of images. In GZSL seen classes stand where W puts
+    them too, not at their own means. That it is the features which are predicted, and not the signatures, keeps a few
+    classes from being the nearest ones of everything ("Ridge regression, hubness, and zero-shot learning", ECML 2015,
+    which regresses single images).
+
+    Attributes:
+        weights_: W, (m, d).
+    """
+
+    name: ClassVar[str] = "ridge-s2v"
+
+    reg: float = param(0.1, "l.", gt=0, search=Real(1e-3, 1e1, log=True))
+    distance: Literal["cosine", "euclid"] = param(
+        "cosine", "What the nearest class mean is nearest by.", search=Choice(("cosine", "euclid"))
+    )
+    features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+
+    weights_: Matrix = learned("m", "d")
+
+    def _learn(self, problem: Problem) -> Matrix:
+        A = self._seen()
+        _, sums, counts = self._class_sums(problem)
+        return solve_ridge(A.T @ A, self.reg, A.T @ (sums / counts[:, None]), hint="reg")
+
+    def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
+        means = signatures @ self.weights_
+        if self.distance == "euclid":
+            return lambda x: -cdist(x, means)
+        directions = unit(means)
+        return lambda x: unit(x) @ directions.T
+
+    def _scorer_module(self) -> nn.Module:
+        means = self.classes_.signatures @ self.weights_
+        return Distances(means) if self.distance == "euclid" else cosine(unit(means))

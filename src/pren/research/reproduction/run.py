@@ -1,0 +1,81 @@
+"""Compute what a reproduction needs, and write its tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+from pren.foundation.extras import need
+from pren.research.computing import OnCell, compute_cells
+from pren.research.folder import held_folder
+from pren.research.reproduction.claims import Evidence, claims
+from pren.research.reproduction.complexity import complexity
+from pren.research.reproduction.plan import Plan, Wishes
+from pren.research.reproduction.sensitivity import draw, sensitivity, sensitivity_wishes
+from pren.research.reproduction.sheets import Sheet, keep_sheets
+from pren.research.reproduction.tables import datasets, gzsl, gzsl_wishes, zsl, zsl_wishes
+
+Part = Literal["datasets", "zsl", "gzsl", "sensitivity", "complexity", "claims", "all"]
+PARTS: tuple[str, ...] = get_args(Part)
+WISHES: dict[str, Callable[[Plan], Wishes]] = {
+    "zsl": zsl_wishes,
+    "gzsl": gzsl_wishes,
+    "sensitivity": sensitivity_wishes,
+}
+
+
+def reproduce(
+    part: Part,
+    plan: Plan,
+    out: str | Path,
+    *,
+    jobs: int = 1,
+    retry: bool = False,
+    stored: bool = False,
+    also: Sequence[Path] = (),
+    command: str = "",
+    on_cell: OnCell | None = None,
+) -> list[Sheet]:
+    """Reproduce a part of the paper; see `compute_cells` for the options.
+
+    Args:
+        part: Which; "claims" needs the cells of all tables, and "all" writes everything.
+        plan: How.
+        out: A folder, new or of an earlier reproduction: parts share its cells.
+        jobs: How many cells at a time.
+        retry: Whether to compute cells again that have failed.
+        stored: Whether to compute nothing.
+        also: Folders of comparisons whose cells are taken over.
+        command: How this was started, for the message that other writers get.
+        on_cell: Called after every cell that was computed.
+
+    Returns:
+        The tables, which are in `out` too.
+    """
+    need("matplotlib", "compare")  # not after hours
+    folder, everything = Path(out), part in ("claims", "all")
+    with held_folder(folder, command):
+        wanted = {name: wishes(plan) if everything or part == name else Wishes() for name, wishes in WISHES.items()}
+        tasks = [task for wishes in wanted.values() for task in wishes.tasks()]
+        results = compute_cells(tasks, folder, jobs=jobs, retry=retry, stored=stored, also=also, on_cell=on_cell)
+        sheets: list[Sheet] = []
+        if part in ("datasets", "all"):
+            sheets.append(datasets(plan))
+        if part in ("zsl", "all"):
+            sheets += zsl(plan, wanted["zsl"], results)
+        if part in ("gzsl", "all"):
+            sheets.append(gzsl(plan, wanted["gzsl"], results))
+        if part in ("sensitivity", "all"):
+            panels = sensitivity(plan, wanted["sensitivity"], results)
+            draw(panels, folder, plan.quick)
+            sheets += panels
+        if part in ("complexity", "all"):
+            sheets.append(complexity())
+        if everything:
+            evidence = Evidence(**wanted, results=results, counts_images=plan.paper_protocol)
+            sheets.append(claims(plan, evidence))
+        if plan.quick:
+            sheets = [sheet.model_copy(update={"title": f"QUICK. {sheet.title}"}) for sheet in sheets]
+        keep_sheets(folder, sheets)
+    return sheets

@@ -1,0 +1,261 @@
+"""Choose a method's parameters on validation classes: a study on disk that can be interrupted at any moment.
+
+The study is one JSON file, written anew after every trial. Optuna proposes parameters from the trials so far with a
+sampler that is seeded by their number, so a study that was interrupted goes on exactly as it would have.
+
+In generalised zero-shot learning a trial is worth the best mean H that any γ gives on the folds. When the other
+parameters are chosen, that γ is chosen with them, and the folds are fitted once more with it: some methods look at γ
+while they learn, and it is kept only if it holds what the curves promised over no γ at all.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+from scipy.linalg import LinAlgError
+
+from pren.evaluation import MAIN_FIGURE, Curve, best_gamma, evaluate, trade_off
+from pren.foundation.errors import PrenError
+from pren.foundation.files import read_bytes, write_bytes, write_json
+from pren.foundation.version import __version__
+from pren.images.extraction import OnProgress
+from pren.methods.registry import METHODS, create
+from pren.methods.space import Space
+from pren.problem import Answers, Problem
+from pren.research.cells import data_hashes
+from pren.research.folder import STUDY_FILE, held_folder
+from pren.research.sampling import Sampler
+from pren.research.weights import OPTION, weight_space, weighted, weights_of, without_weights
+from pren.runs.config import RunConfig
+from pren.runs.opening import open_folds
+
+CONFIG_FILE = "config.yaml"
+MOST_BYTES = 1 << 26
+
+
+class Trial(BaseModel):
+    """What became of one proposal.
+
+    Attributes:
+        params: What was tried; all others are fixed.
+        value: The mean over the folds of Top-1, in GZSL of H with the best γ; None if the method failed.
+        folds: The same for each fold.
+        gamma: GZSL: that γ.
+        plain: GZSL: H on each fold with γ as it was.
+        seconds: How long it took.
+        error: Why the method failed.
+    """
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    params: dict[str, Any]
+    value: float | None = None
+    folds: list[float] = []
+    gamma: float | None = None
+    plain: list[float] = []
+    seconds: float = 0.0
+    error: str | None = None
+
+
+class Study(BaseModel):
+    """All trials, and what tells whether they belong together."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    what: dict[str, Any]
+    trials: list[Trial] = []
+
+    def best(self) -> Trial:
+        """The first of the best ones."""
+        done = [trial for trial in self.trials if trial.value is not None]
+        if not done:
+            raise PrenError("trials-failed", f"Every trial failed, the last one with: {self.trials[-1].error}")
+        return max(done, key=lambda trial: trial.value or 0.0)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What was chosen: a figure ("top1" or "h"), its mean over the folds and its value on each, over all trials."""
+
+    config: RunConfig
+    figure: str
+    value: float
+    folds: list[float]
+    trials: int
+    failed: int
+
+
+OnTrial = Callable[[int, Trial, Trial | None], None]  # the number of trials, the last one, the best one
+
+
+def tune(
+    config: RunConfig,
+    out: str | Path,
+    *,
+    trials: int = 50,
+    seed: int = 0,
+    start: Mapping[str, Any] | None = None,
+    command: str = "",
+    on_trial: OnTrial | None = None,
+    on_extract: OnProgress | None = None,
+) -> Tuned:
+    """Choose parameters, or go on with a study that was interrupted.
+
+    Args:
+        config: Data and method. Parameters that it gives stay as they are; others are drawn from the method's space.
+        out: Where to keep the study (`study.json`) and what was chosen (`config.yaml`).
+        trials: How many there are to be in all. A method with nothing but γ to choose gets one.
+        seed: For the proposals, not for the method.
+        start: What to try first, such as what was chosen in another setting; defaults for what it does not name.
+        command: How this was started, for the message that other writers get.
+        on_trial: Called after every trial of this session.
+        on_extract: Called as features are extracted, if they are.
+
+    Raises:
+        PrenError: If there is nothing to tune, `out` holds another study, or trials fail for a reason of the data.
+    """
+    folder, base = Path(out), config.resolved()
+    space = search_space(config)
+    stacking = config.setting == "gzsl" and "gamma" not in config.params
+    if not space and not stacking:
+        raise PrenError("nothing-to-tune", f"{config.method} has no parameter left to choose: nothing to tune.")
+    trials = trials if space else 1
+    first = {name: value for name, value in (start or {}).items() if name in space}
+    sampler = Sampler(space, seed, {**base.params, **dict.fromkeys(weight_space(config), 1.0), **first})
+    folds = open_folds(base, on_extract=on_extract)
+    what = _identity(base, space, folds, seed, first)
+    with held_folder(folder, command):
+        study = _continued(folder / STUDY_FILE, what)
+        for trial in study.trials:
+            sampler.learn(trial.params, trial.value)
+        while len(study.trials) < trials:
+            params = sampler.propose()
+            trial = attempt(base, params, folds, stacking)
+            if len(study.trials) == 1 and trial.error is not None and trial.error == study.trials[0].error:
+                raise PrenError(
+                    "trials-failed", f"The first two trials fail alike, so no other is tried: {trial.error}"
+                )
+            sampler.learn(params, trial.value)
+            study.trials.append(trial)
+            write_json(folder / STUDY_FILE, study.model_dump(mode="json"))
+            if on_trial is not None:
+                done = [t for t in study.trials if t.value is not None]
+                on_trial(len(study.trials), trial, study.best() if done else None)
+        tuned = _choose(base, study, folds, stacking)
+        write_bytes(folder / CONFIG_FILE, tuned.config.to_yaml().encode())
+    return tuned
+
+
+def search_space(config: RunConfig) -> Space:
+    """What there is to choose: what the method wants tuned in this setting, but for what is fixed, and weights."""
+    entry = METHODS[config.method]
+    free = {name: known for name, known in entry.method.space.items() if known.only in (None, config.setting)}
+    own = {name: known for name, known in free.items() if name not in {*entry.preset, *config.params}}
+    return {**own, **weight_space(config)}
+
+
+def attempt(
+    config: RunConfig, params: dict[str, Any], folds: Sequence[tuple[Problem, Answers]], stacking: bool
+) -> Trial:
+    """Fit all folds with some parameters in place of the configuration's, and see how good they are.
+
+    With `stacking` (GZSL) γ is free, so that the best one counts.
+    """
+    since = time.perf_counter()
+    figures: list[float] = []
+    curves: list[Curve] = []
+    weights, own = weights_of(config, params), without_weights(config, params)
+    try:
+        for fold, answers in folds:
+            problem = weighted(fold, weights)
+            method = create(config.method, **{**config.params, **own}).fit(problem)
+            scores = method.scores(problem.pool)
+            figure = getattr(evaluate(scores, answers, problem.classes, problem.setting), MAIN_FIGURE[config.setting])
+            curve = trade_off(scores, answers, problem.classes) if stacking else None
+            if figure is None or (stacking and curve is None):
+                raise PrenError(
+                    "scores-unusable",
+                    "The scores are infinite, or a fold has no image of a seen or of an unseen class.",
+                )
+            figures.append(figure)
+            curves += [curve] if curve is not None else []
+        result: dict[str, Any] = {"value": fmean(figures), "folds": figures}
+        if stacking:
+            more, value = best_gamma(curves)  # on top of the γ that the scores contain
+            stacked = [float(curve.h_at(np.array([more]))[0]) for curve in curves]
+            result = {"value": value, "folds": stacked, "plain": figures, "gamma": config.params["gamma"] + more}
+    except (PrenError, ArithmeticError, LinAlgError) as error:  # a value of the space that these data cannot bear
+        result = {"error": str(error)}
+    return Trial(params=params, seconds=round(time.perf_counter() - since, 3), **result)
+
+
+def _choose(base: RunConfig, study: Study, folds: Sequence[tuple[Problem, Answers]], stacking: bool) -> Tuned:
+    best = study.best()
+    params, figures = dict(best.params), best.folds
+    if stacking:
+        tried = attempt(base, {**params, "gamma": best.gamma}, folds, stacking=False)
+        if tried.value is not None and tried.value >= fmean(best.plain):
+            params["gamma"], figures = best.gamma, tried.folds
+        else:
+            figures = best.plain
+    value = fmean(figures)
+    figure, number = MAIN_FIGURE[base.setting], len(study.trials)
+    record = {"figure": figure, "mean_over_folds": value, "folds": figures, "trials": number}
+    record |= {"hashes": study.what["folds"], "version": __version__}
+    update = {"params": {**base.params, **without_weights(base, params)}, "choose_gamma": False}
+    update |= {"record": {"tuned": record}}
+    if (weights := weights_of(base, params)) is not None:
+        update["options"] = {**base.options, OPTION: weights}
+    chosen = base.with_absolute_paths().model_copy(update=update)
+    failed = sum(trial.value is None for trial in study.trials)
+    return Tuned(chosen.resolved(), figure, value, figures, number, failed)
+
+
+def _identity(
+    config: RunConfig, space: Space, folds: Sequence[tuple[Problem, Answers]], seed: int, start: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What two studies must agree in for one to go on with the other; no path, and nothing of the test."""
+    params = config.model_dump(mode="json")["params"]
+    what = {
+        "version": __version__,
+        "method": config.method,
+        "setting": config.setting,
+        "fixed": {key: value for key, value in params.items() if key not in space},
+        "space": {name: asdict(dimension) for name, dimension in space.items()},
+        "folds": [data_hashes(problem, answers) for problem, answers in folds],
+        "seed": seed,
+        **({"start": start} if start else {}),
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(what))  # as it is when it has been read back
+    return plain
+
+
+def read_study(path: Path) -> Study:
+    """Read what `tune` keeps; a `PrenError` if it is damaged."""
+    try:
+        return Study.model_validate_json(read_bytes(path, MOST_BYTES))
+    except ValueError as error:
+        raise PrenError(
+            "damaged", f"{path} is damaged: put back what was there, or choose another folder with --out."
+        ) from error
+
+
+def _continued(path: Path, what: dict[str, Any]) -> Study:
+    """The study to go on with."""
+    if not path.exists():
+        return Study(what=what)
+    study = read_study(path)
+    different = [key for key in {**study.what, **what} if study.what.get(key) != what.get(key)]
+    if different:
+        raise PrenError(
+            "study-other", f"{path} is a study of something else (it differs in {', '.join(different)}): change --out."
+        )
+    return study

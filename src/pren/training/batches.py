@@ -1,0 +1,86 @@
+"""What a training step sees: batches of labelled images and of images of the pool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pren.core.pseudo import PseudoLabels
+from pren.foundation.seeds import stream
+from pren.problem import UNKNOWN
+from pren.problem.inputs import Inputs
+
+Augment = Callable[[Tensor, np.random.Generator], Tensor]  # changes the images of a batch at random
+Places = NDArray[np.int64]  # in a training set: labelled images first, then those of the pool
+
+
+def batches(images: int, size: int, count: int, seed: int, number: int) -> Iterator[Places]:
+    """The batches of a round: reshuffled passes over its training set, one after the other, cut into equal pieces."""
+    rng = stream(seed, "batches", number)
+    waiting = np.empty(0, dtype=np.int64)
+    for _ in range(count):
+        passes = -(-(size - len(waiting)) // images)  # as many as fill the batch
+        waiting = np.concatenate([waiting, *(rng.permutation(images) for _ in range(passes))])
+        yield waiting[:size]
+        waiting = waiting[size:]
+
+
+def mixed_batches(train: int, pool: int, size: int, seed: int, epoch: int) -> Iterator[Places]:
+    """One pass over the labelled images: half of a batch (the larger half) are those, half come from the pool."""
+    labelled = size - size // 2
+    count = -(-train // labelled)
+    ours = batches(train, labelled, count, seed, 2 * epoch)
+    theirs = batches(pool, max(size // 2, 1), count, seed, 2 * epoch + 1)
+    for known, unknown in zip(ours, theirs, strict=True):
+        yield np.concatenate([known, train + unknown])
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """D_s and some images of the pool.
+
+    Attributes:
+        train: D_s.
+        labels: (N,) its classes, numbered as the network's.
+        pool: The unlabelled images.
+        pseudo: Which of them take part, and as what.
+        augment: What to do to the images of a batch; None for nothing.
+        chance: Where that takes its chance from.
+    """
+
+    train: Inputs
+    labels: NDArray[np.int64]
+    pool: Inputs
+    pseudo: PseudoLabels
+    augment: Augment | None = None
+    chance: np.random.Generator | None = None
+
+    @classmethod
+    def with_pool(cls, train: Inputs, labels: NDArray[np.int64], pool: Inputs) -> TrainingSet:
+        """All of the pool, its classes unknown."""
+        everything = np.arange(len(pool))
+        return cls(train, labels, pool, PseudoLabels(everything, np.full(len(pool), UNKNOWN)))
+
+    @classmethod
+    def labelled(
+        cls, train: Inputs, labels: NDArray[np.int64], augment: Augment, chance: np.random.Generator
+    ) -> TrainingSet:
+        """D_s alone."""
+        return cls(train, labels, train, PseudoLabels.none(), augment, chance)
+
+    def __len__(self) -> int:
+        return len(self.train) + len(self.pseudo)
+
+    def read(self, places: Places, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Inputs and their classes, labelled images first."""
+        ours, theirs = places[places < len(self.train)], places[places >= len(self.train)] - len(self.train)
+        x = torch.cat([self.train[ours], self.pool[self.pseudo.images[theirs]]]).to(device)
+        y = torch.from_numpy(np.concatenate([self.labels[ours], self.pseudo.labels[theirs]])).to(device)
+        if self.augment is None or self.chance is None:
+            return x, y
+        return self.augment(x, self.chance), y

@@ -1,0 +1,111 @@
+"""One trainer for every network: steps of Adam on batches, alone or as one of several processes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from contextlib import nullcontext
+from typing import Protocol, cast
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from pren.foundation.errors import PrenError
+from pren.training.adam import forget_traces
+from pren.training.batches import Places, TrainingSet
+from pren.training.processes import mean
+
+STEPS_BETWEEN = 100  # 0.9^100 brings no number from where Adam forgets to where denormal ones begin
+
+
+class Trainable(Protocol):
+    """A network that says how far it is from what it should be."""
+
+    def loss(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """The mean over the images of a batch."""
+
+
+class Trainer:
+    """Trains a network in place.
+
+    Args:
+        fabric: Knows the device and the processes.
+        network: What this process trains.
+        optimizer: Over its weights; its state carries over from round to round.
+        apart: Whether every process trains something of its own on whole batches. Otherwise all train the same on
+            their parts of a batch, and gradients are averaged in each step.
+        pieces: How many a batch is cut into, whose gradients are added up, where a whole one needs too much memory.
+    """
+
+    def __init__(
+        self, fabric: Fabric, network: nn.Module, optimizer: Optimizer, apart: bool = False, pieces: int = 1
+    ) -> None:
+        self.fabric = fabric
+        self.optimizer = optimizer
+        self._network = network
+        self._apart = apart
+        self._averaged = fabric.world_size > 1 and not apart
+        self._pieces = pieces
+        self._loss: nn.Module = _Loss(network)
+        if self._averaged:  # a wrapper that averages gradients
+            self._loss, self._wrapped_optimizer = fabric.setup(self._loss, optimizer)
+
+    def train(self, images: TrainingSet, order: Iterable[Places]) -> float:
+        """One step per batch.
+
+        Returns:
+            The mean loss, NaN if there are no batches.
+
+        Raises:
+            PrenError: If loss or weights are no longer numbers.
+        """
+        self._loss.train()
+        losses = []
+        for step, batch in enumerate(order, start=1):
+            losses.append(self._step(images, batch))
+            if step % STEPS_BETWEEN == 0:
+                forget_traces(self.optimizer)
+        if not losses:
+            return float("nan")
+        local = float(torch.stack(losses).mean())
+        # The last step comes after the last loss, and a round that is saved takes the place of the one before.
+        if not all(bool(weight.isfinite().all()) for weight in self._network.parameters()):
+            local = float("nan")
+        average = mean(self.fabric, local) * (self.fabric.world_size if self._apart else 1)
+        if not math.isfinite(average):
+            raise PrenError(
+                "diverged", "Training has diverged: loss or weights are no longer numbers. Take a smaller lr."
+            )
+        return average
+
+    def _step(self, images: TrainingSet, whole: Places) -> Tensor:
+        fabric = self.fabric
+        batch = whole[fabric.global_rank :: fabric.world_size] if self._averaged else whole
+        parts = np.array_split(batch, min(self._pieces, len(batch)))
+        self.optimizer.zero_grad()
+        loss = torch.zeros((), device=fabric.device)
+        for part in parts:
+            # Averaging can wait for the last piece.
+            waiting = self._averaged and part is not parts[-1]
+            with fabric.no_backward_sync(self._loss) if waiting else nullcontext():  # type: ignore[arg-type]
+                # Gradients are averaged over the processes; one with a larger part of the batch counts for more.
+                weight = len(part) * (fabric.world_size if self._averaged else 1) / len(whole)
+                piece = self._loss(*images.read(part, fabric.device)) * weight
+                fabric.backward(piece)
+            loss += piece.detach()
+        (self._wrapped_optimizer if self._averaged else self.optimizer).step()
+        return loss
+
+
+class _Loss(nn.Module):
+    """The loss as a module of its own, which is what can be wrapped; a network's own `forward` gives scores."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        return cast(Trainable, self.network).loss(inputs, targets)

@@ -1,0 +1,64 @@
+"""Memory that a process keeps for its next use."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from pren.foundation.allocation import SET_BY_HAND
+
+ROUNDS = 20
+# How often the kernel has to hand out memory (page faults) while a block of 40 MB is used again and again.
+SCRIPT = f"""
+import json, resource, sys
+import torch
+from pren.foundation.allocation import keep_memory
+kept = keep_memory() if sys.argv[1] == "keep" else None
+for _ in range({ROUNDS}):  # until the heap has room for it wherever it comes to lie
+    torch.empty(10_000_000).fill_(1)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range({ROUNDS}):
+    torch.empty(10_000_000).fill_(1)
+print(json.dumps([kept, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before]))
+"""
+
+glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory cannot be kept without glibc")
+
+
+def faults(way, **said):
+    plain = {name: value for name, value in os.environ.items() if name not in SET_BY_HAND}
+    command = [sys.executable, "-c", SCRIPT, way]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env={**plain, **said})
+    return json.loads(done.stdout)
+
+
+@glibc
+@pytest.mark.slow
+def test_a_block_that_was_freed_is_used_again():
+    _, given_back = faults("as it is")
+    kept, after = faults("keep")
+    assert kept is True
+    assert given_back >= 10 * ROUNDS, "or there would be nothing to mend"
+    assert after < ROUNDS
+
+
+@glibc
+@pytest.mark.slow
+def test_what_the_user_has_set_stays():
+    kept, after = faults("keep", MALLOC_MMAP_THRESHOLD_="1000000", MALLOC_TRIM_THRESHOLD_="1000000")
+    assert kept is False
+    assert after >= 10 * ROUNDS
+
+
+def test_a_c_library_that_cannot_be_told(monkeypatch):
+    import ctypes
+
+    from pren.foundation.allocation import keep_memory
+
+    for name in SET_BY_HAND:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
+    assert keep_memory() is False

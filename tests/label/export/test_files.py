@@ -1,0 +1,144 @@
+"""Every registered method as a file: what the library says, or why not."""
+
+import io
+import json
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+
+from pren.foundation.errors import PrenError
+from pren.label.export import export
+from pren.label.predictor import Predictor
+from pren.methods.pren import PrEN
+from pren.methods.registry import METHODS, create
+from pren.trust import assess
+
+pytestmark = pytest.mark.slow
+runtime = pytest.importorskip("onnxruntime", reason="pip install 'pren[export]'")
+pytest.importorskip("onnxscript", reason="pip install 'pren[export]'")
+
+QUICK = {"heads": 4, "rounds": 1, "initial_batches": 3, "batches": 2, "batch_size": 8, "hidden": (8,)}
+NOT_EXPORTED = ("uda",)
+
+
+def fitted(name, problem, **params):
+    quick = dict(QUICK) if METHODS[name].method is PrEN else {}
+    if name == "progressive":
+        del quick["heads"]
+    return create(name, **{**quick, **params}).fit(problem)
+
+
+def opened(path):
+    session = runtime.InferenceSession(str(path))
+    return session, json.loads(session.get_modelmeta().custom_metadata_map["pren"])
+
+
+def problem_for(name, make_problem, **options):
+    return make_problem(setting="gzsl", **({"m": 5} if METHODS[name].method.one_space else {}), **options)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in NOT_EXPORTED])
+def test_onnxruntime_gives_the_scores_of_the_library(name, make_problem, whole, tmp_path):
+    """To 1e-5 of a score: networks compute in single precision."""
+    problem = problem_for(name, make_problem)
+    model = fitted(name, problem, gamma=0.25)
+    export(Predictor(model), tmp_path / "model.onnx")
+    session, facts = opened(tmp_path / "model.onnx")
+    pool = whole(problem.pool)
+    for count in (1, 2, len(pool)):
+        (scores,) = session.run(["scores"], {"features": pool[:count]})
+        assert np.allclose(scores, model.scores(pool[:count]), rtol=1e-5, atol=1e-6)
+    assert facts["classes"] == list(problem.classes.names)
+    assert facts["gamma"] == 0.25
+
+
+@pytest.mark.parametrize("name", NOT_EXPORTED)
+def test_a_method_that_cannot_says_why_and_leaves_nothing(name, make_problem, tmp_path):
+    model = fitted(name, make_problem())
+    with pytest.raises(PrenError, match=f"{name} cannot be exported: it finds the code"):
+        export(Predictor(model), tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("refinement", ["soft-kmeans", "label-propagation"])
+def test_refined_scores_are_exported(refinement, make_problem, whole, tmp_path):
+    problem = make_problem(pool_per_class=20)
+    model = fitted("eszsl", problem, refinement=refinement, features="whitened")
+    export(Predictor(model), tmp_path / "model.onnx")
+    pool = whole(problem.pool)
+    (scores,) = opened(tmp_path / "model.onnx")[0].run(None, {"features": pool})
+    assert np.allclose(scores, model.scores(pool))
+
+
+@pytest.mark.parametrize("format", ["onnx", "torch"])
+def test_confidence_is_the_second_output(format, make_problem, whole, tmp_path):
+    problem = make_problem(n_seen=8, setting="gzsl", pool_per_class=12)
+    model = fitted("eszsl", problem)
+    predictor = Predictor(model, trust=assess(model, problem, 2, gamma=True))
+    assert model.chosen_gamma_ != 0
+    path, pool = tmp_path / "model", whole(problem.pool)
+    facts = export(predictor, path, format, precision=0.3)
+    if format == "onnx":
+        scores, sure = opened(path)[0].run(["scores", "confidence"], {"features": pool})
+    else:
+        scores, sure = (part.numpy() for part in torch.export.load(path).module()(torch.from_numpy(pool)))
+    found = predictor.predict(pool, top=1, precision=0.3)
+    assert np.allclose(scores, model.scores(pool))
+    assert np.allclose(sure, found.confidence, equal_nan=True)
+    assert np.array_equal(sure >= facts["threshold"], found.classes[:, 0] >= 0)
+    assert facts["gamma"] == model.chosen_gamma_
+
+
+def test_images_that_a_backbone_is_trained_on(make_problem, whole, tmp_path):
+    problem = make_problem(shape=(1, 8, 12))
+    model = fitted("pren", problem, refinement="soft-kmeans")
+    facts = export(Predictor(model), tmp_path / "model.onnx")
+    assert facts["input"] == {"shape": [1, 8, 12], "type": "float32"}
+    assert facts["preprocessing"] is None
+    pool = whole(problem.pool)
+    (scores,) = opened(tmp_path / "model.onnx")[0].run(None, {"images": pool})
+    assert np.allclose(scores, model.scores(pool), rtol=1e-5, atol=1e-6)
+
+
+def test_a_program_of_torch_holds_no_pickle(make_problem, tmp_path):
+    problem = make_problem()
+    export(Predictor(fitted("eszsl", problem)), tmp_path / "model.pt2", "torch")
+    with zipfile.ZipFile(tmp_path / "model.pt2") as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    facts = next(json.loads(text) for name, text in contents.items() if name.endswith("extra/pren.json"))
+    assert facts["classes"] == list(problem.classes.names)
+    assert not any(zipfile.is_zipfile(io.BytesIO(text)) or text[:1] == b"\x80" for text in contents.values())
+
+
+def test_strange_names_of_classes_arrive(make_problem, whole, tmp_path):
+    given = make_problem()
+    names = ["[red]", 'quo"te', "új, 名", "=1+1", *given.classes.names[4:]]
+    problem = given.from_arrays(
+        whole(given.train), np.array(names)[given.labels], given.classes.signatures, whole(given.pool), names
+    )
+    export(Predictor(fitted("eszsl", problem)), tmp_path / "model.onnx")
+    assert opened(tmp_path / "model.onnx")[1]["classes"] == names
+
+
+def test_what_is_missing_is_named(make_problem, tmp_path, monkeypatch):
+    predictor = Predictor(fitted("eszsl", make_problem()))
+    with pytest.raises(PrenError, match="no format 'tflite': take onnx or torch"):
+        export(predictor, tmp_path / "model", "tflite")
+    with pytest.raises(PrenError, match="Nobody knows how sure"):
+        export(predictor, tmp_path / "model", precision=0.9)
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(PrenError, match=r"needs onnxscript.*pip install 'pren\[export\]'"):
+        export(predictor, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_network_that_torch_cannot_trace_is_told(make_problem, tmp_path, monkeypatch):
+    problem = make_problem()
+    model = fitted("qfsl", problem)
+    monkeypatch.setattr(type(model.network_), "forward", lambda self, x: x if x.sum().item() > 0 else -x)
+    with pytest.raises(PrenError, match="torch cannot export this model of qfsl"):
+        export(Predictor(model), tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
