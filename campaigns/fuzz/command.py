@@ -110,7 +110,7 @@ def _check(result: Result, may_report: bool) -> None:
     assert "Traceback" not in result.err, result.err[-2000:]
     assert all(character.isprintable() or character == "\n" for character in text), f"raw control characters: {text!r}"
     lines = result.err.splitlines()
-    errors = [line for line in lines if line.startswith("Error:")]
+    errors = [line for line in lines if line.startswith("Error")]
     if result.code == 2 and may_report and not errors:
         assert result.out or result.err.startswith("Usage:"), "no word of what is wrong"
     elif result.code == 2:

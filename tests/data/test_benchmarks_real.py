@@ -15,7 +15,8 @@ import pytest
 from scipy.io import loadmat, savemat
 
 from pren.core.pseudo import PseudoLabels, top_per_class
-from pren.data import load, xlsa17_images
+from pren.data import load
+from pren.data.benchmarks import xlsa17_images
 from pren.data.benchmarks.registered import find_benchmark
 from pren.data.benchmarks.xlsa17_images import read_images, spelled_class
 from pren.evaluation import evaluate

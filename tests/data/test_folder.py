@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pren.data import findings as findings_module
 from pren.data import load, load_folder, report_folder
+from pren.data.folder import findings as findings_module
 from pren.data.folder.findings import Finding, Findings
 from pren.data.folder.load import read_folder
 from pren.describe import ENCODERS, register_encoder, sentences

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
+from refusals import refused
 
 from pren.data import class_folds, own_folds
-from pren.foundation.errors import PrenError
 from pren.images.files import ImageFiles
 from pren.images.preprocessing import plain
 from pren.methods.pren import PrEN
@@ -84,7 +84,7 @@ class TestClassFolds:
         assert len(class_folds(make_problem(n_seen=seen))) == count
 
     def test_too_few_classes(self, make_problem):
-        with pytest.raises(PrenError, match="3 seen classes are too few"):
+        with refused("seen-too-few"):
             class_folds(make_problem(n_seen=3))
 
     def test_images_keep_their_backbone(self, make_problem):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from refusals import refused
 from scipy.io import savemat
 
 from pren.data import load
@@ -111,7 +112,7 @@ class TestTheSameProblem:
     def test_the_order_of_the_folder_does_not_matter_but_that_of_the_file_does(self, root):
         assert sorted(NAMES) != NAMES
         folder = root({"res101.mat": None, "image_files.mat": {"image_files": ORDER["image_files"][::-1]}})
-        with pytest.raises(PrenError, match="is in trainval_loc and in test_unseen_loc"):
+        with refused("split-clash"):
             photos(folder)
 
     def test_the_record(self, root):
@@ -147,13 +148,13 @@ class TestOrder:
         folder = root({"res101.mat": None, "a.mat": FEATURES, "b.mat": elsewhere})
         assert "a.mat" in photos(folder)[0].source["files"]
         root({"res101.mat": None, "b.mat": {**FEATURES, "image_files": FEATURES["image_files"][::-1]}})
-        with pytest.raises(PrenError, match=r"a\.mat and b\.mat list the images in different orders"):
+        with refused("images-order"):
             photos(folder)
 
     @pytest.mark.parametrize("named", [False, True])
     def test_nothing_says_it(self, root, named):
         files = {"res101.mat": {"features": FEATURES["features"], "labels": FEATURES["labels"]} if named else None}
-        with pytest.raises(PrenError, match=r"Nothing in .* gives the order.* add image_files\.mat.*res101"):
+        with refused("images-order"):
             photos(root(files))
 
     @pytest.mark.parametrize(
@@ -190,7 +191,7 @@ class TestLabels:
         problem, _ = photos(folder, images=folder / "flat")
         assert numbers(problem.train) == images(load("xlsa17", root=folder)[0].train)
         root({"image_files.mat": {"image_files": flat}})
-        with pytest.raises(PrenError, match=r"holds no labels, and no folder of '/x/all/0.jpg' is a class"):
+        with refused("images-labels"):
             photos(folder, images=folder / "flat")
 
     @pytest.mark.parametrize(
@@ -243,14 +244,14 @@ class TestNames:
     @pytest.mark.parametrize("wrong", ["/BS/x/../../secret.jpg", "..\\secret.jpg", "", "/", ".", "a/" * 65])
     def test_paths_that_lead_elsewhere(self, root, wrong):
         names = cell([wrong or " ", *ORDER["image_files"].ravel()[1:]])
-        with pytest.raises(PrenError, match=r"res101\.mat: image_files lists .* not a path below a folder of images"):
+        with refused("path-outside"):
             photos(root({"res101.mat": {**FEATURES, "image_files": names}}))
 
     def test_an_image_twice(self, root):
         names = ORDER["image_files"].copy()
         same = np.flatnonzero(LABELS[0] == LABELS)
         names[same[1]] = names[same[0]]
-        with pytest.raises(PrenError, match=f"image_files lists {NAMES[0]} 2 times"):
+        with refused("images-repeat"):
             photos(root({"res101.mat": {**FEATURES, "image_files": names}}))
 
     def test_links_out_of_the_folder(self, root):
@@ -258,7 +259,7 @@ class TestNames:
         path = folder / "photos" / NAMES[3]
         path.rename(folder / "outside.jpg")
         path.symlink_to(folder / "outside.jpg")
-        with pytest.raises(PrenError, match="is a link that leads out of"):
+        with refused("file-odd"):
             photos(folder)
 
 
@@ -288,7 +289,7 @@ class TestMissing:
             photos(root(), **options)
 
     def test_a_file_is_no_folder(self, root):
-        with pytest.raises(PrenError, match=r"no folder of images: .*res101\.mat"):
+        with refused("images-missing"):
             photos(root(), images=root() / "res101.mat")
 
 
@@ -303,19 +304,19 @@ USUAL = {
 
 @pytest.mark.parametrize("name", USUAL)
 def test_the_usual_places_of_benchmarks(root, tmp_path, name):
-    folder, usual, published = USUAL[name]
+    folder, usual, _published = USUAL[name]
     root({"testclasses_sun10.txt": "\n".join(CLASSES[5:])})
     place = tmp_path / "xlsa17" / "data" / folder
     place.mkdir(parents=True)
     for path in [*tmp_path.glob("*.mat"), *tmp_path.glob("*.txt")]:
         path.rename(place / path.name)
     for images_option in (True, Path("nowhere")):
-        with pytest.raises(PrenError, match=f"There is no folder of images: .*{published}"):
+        with refused("images-missing"):
             load(name, root=tmp_path, images=images_option)
     expected = numbers(load(name, root=tmp_path, images=tmp_path / "photos")[0].pool)
     (tmp_path / usual).parent.mkdir(exist_ok=True)
     (tmp_path / "photos").rename(tmp_path / usual)
     assert numbers(load(name, root=tmp_path, images=True)[0].pool) == expected
     (tmp_path / usual / NAMES[0]).unlink()
-    with pytest.raises(PrenError, match=f"lacks 1 of the 80 images .*{published}"):
+    with refused("images-missing"):
         load(name, root=tmp_path, images=True)

@@ -17,7 +17,7 @@ import pytest
 from scipy.io import savemat
 from scipy.sparse import csc_matrix
 
-from pren.data import mat, mat_child
+from pren.data.benchmarks import mat, mat_child
 from pren.data.benchmarks.mat import mat_shapes, read_mat, texts
 from pren.foundation.errors import PrenError
 
@@ -194,7 +194,7 @@ def test_patience_is_counted_in_processor_time(tmp_path, meanwhile, code):
     savemat(tmp_path / "x.mat", {"x": np.ones(1)})
     program = f"""
 import time
-from pren.data import mat_child
+from pren.data.benchmarks import mat_child
 def read(path, names):
     {meanwhile}
     return {{}}, {{}}
@@ -225,7 +225,7 @@ def test_a_fork_has_a_child_of_its_own(tmp_path):
 def test_no_child_outlives_its_parent(tmp_path):
     savemat(tmp_path / "x.mat", {"x": np.ones(1)})
     program = (
-        "import os, signal, sys; from pathlib import Path; from pren.data import mat;"
+        "import os, signal, sys; from pathlib import Path; from pren.data.benchmarks import mat;"
         "mat.mat_shapes(Path(sys.argv[1])); print(mat._READER._child.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", program, tmp_path / "x.mat"], stdout=subprocess.PIPE, check=False)

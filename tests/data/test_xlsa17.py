@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from refusals import refused
 from scipy.io import savemat
 from scipy.sparse import csc_matrix
 
@@ -348,13 +349,13 @@ class TestSources:
 
     def test_weights_that_do_not_fit(self, folder):
         for wanted, weights in (("attributes", [1]), ("attributes,sentences", [1, -1]), ("sentences,attributes", [1])):
-            with pytest.raises(PrenError, match=r"The weights .* do not fit"):
+            with refused("signatures-weights"):
                 load("xlsa17", root=folder(sentences()), signatures=wanted, signature_weights=weights)
 
     def test_data_with_nothing_to_choose_from(self):
         plain, _ = load("numbers-features")
         assert load("numbers-features", signatures="attributes")[0].fingerprint() == plain.fingerprint()
-        with pytest.raises(PrenError, match=r"numbers-features has no signatures 'sentences'\. It has attributes\."):
+        with refused("signatures-unknown"):
             load("numbers-features", signatures="sentences")
 
 
@@ -402,9 +403,9 @@ class TestFeatures:
         files = contents()["res101.mat"]["image_files"]
         elsewhere = cell([path.replace("/BS/somebody/x", "C:\\data").replace("/", "\\") for path in files.ravel()])
         load("xlsa17", root=folder({"image_files.mat": {"image_files": elsewhere}}))
-        with pytest.raises(PrenError, match=r"not in the order of image_files.mat \(image 1 is the first"):
+        with refused("images-order"):
             load("xlsa17", root=folder({"image_files.mat": {"image_files": files[::-1]}}))
-        with pytest.raises(PrenError, match=rf"not in the order of image_files.mat \(image {N} is the first"):
+        with refused("images-order"):
             load("xlsa17", root=folder({"image_files.mat": {"image_files": files[:-1]}}))
 
     def test_views_cost_no_copies(self, folder):
@@ -537,10 +538,10 @@ def test_options_that_these_files_do_not_allow(folder, changed, options, message
 
 def test_no_features_or_too_many(folder):
     root = folder({"res101.mat": None})
-    with pytest.raises(PrenError, match=r"needs features of its images, and .* lacks res101\.mat.*--features"):
+    with refused("features-missing"):
         load("xlsa17", root=root)
     folder({"res101.mat": None, "a.mat": FEATURES, "b.mat": FEATURES})
-    with pytest.raises(PrenError, match=r"holds several: a\.mat, b\.mat"):
+    with refused("features-missing"):
         load("xlsa17", root=root)
 
 
@@ -605,11 +606,11 @@ def test_damaged_files_are_never_a_surprise(folder, name):
 def test_a_folder_in_place_of_a_file(folder):
     root = folder({"res101.mat": None})
     (root / "res101.mat").mkdir()
-    with pytest.raises(PrenError, match="res101"):
+    with refused("features-missing"):
         load("xlsa17", root=root, features="res101.mat")
     (root / "att_splits.mat").unlink()
     (root / "att_splits.mat").mkdir()
-    with pytest.raises(PrenError, match=r"att_splits\.mat is not an ordinary file"):
+    with refused("file-missing"):
         load("xlsa17", root=root)
 
 

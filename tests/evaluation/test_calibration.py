@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from refusals import refused
 
 from pren.evaluation import Curve, Marks, best_gamma, evaluate, evaluate_marks, trade_off
-from pren.foundation.errors import PrenError
 from pren.problem import UNKNOWN, Answers, ClassTable
 
 
@@ -148,5 +148,5 @@ def test_zsl_has_no_area() -> None:
 
 
 def test_no_curve_at_all() -> None:
-    with pytest.raises(PrenError, match="no trade-off"):
+    with refused("gamma-no-trade-off"):
         best_gamma([])

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import ExifTags, Image, ImageOps
+from refusals import refused
 
 from pren.foundation.errors import PrenError
 from pren.images import decoding
@@ -82,7 +83,7 @@ NOISE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (60, 60, 3), d
 )
 @pytest.mark.parametrize("wanted", [COLOUR, COLOUR.model_copy(update={"geometry": "timm"})], ids=["whole", "timm"])
 def test_what_is_no_picture_is_named(content, reason, wanted):
-    with pytest.raises(PrenError, match=rf"^some/picture cannot be read as an image \(.*{reason}.*\): mend it"):
+    with refused("input-unreadable"):
         read(content, wanted)
 
 
@@ -126,14 +127,14 @@ def test_mutated_pictures_are_pictures_or_explained(data):
 
 
 def test_files_that_cannot_be_read(tmp_path, monkeypatch):
-    with pytest.raises(PrenError, match=r"nowhere\.png cannot be read as an image \(.*No such file"):
+    with refused("input-unreadable"):
         read_image_file(tmp_path / "nowhere.png")
-    with pytest.raises(PrenError, match="no ordinary file"):
+    with refused("input-unreadable"):
         read_image_file(tmp_path)
     (tmp_path / "large.png").write_bytes(b"12345")
     assert read_image_file(tmp_path / "large.png") == b"12345"
     monkeypatch.setattr("pren.images.decoding.MOST_BYTES", 4)
-    with pytest.raises(PrenError, match="it has 5 bytes"):
+    with refused("input-unreadable"):
         read_image_file(tmp_path / "large.png")
 
 
@@ -142,21 +143,21 @@ def test_a_file_of_a_gigabyte_is_not_read(tmp_path, monkeypatch):
         file.write(b"\xff\xd8\xff\xe0\0\4ab")
         file.truncate(1 << 30)
     monkeypatch.setattr(Path, "open", Mock(side_effect=AssertionError("it was read")))
-    with pytest.raises(PrenError, match="it has 1073741824 bytes"):
+    with refused("input-unreadable"):
         read_image_file(tmp_path / "x.jpg")
 
 
 def test_rubbish_is_not_read_byte_by_byte_to_its_end(monkeypatch):
     monkeypatch.setattr(decoding, "MOST_READS", 1000)
     for beginning in (b"\xff\xd8\xff\xe0\0\4ab", b"GIF89a\1\0\1\0\0\0\0"):
-        with pytest.raises(PrenError, match="rubbish"):
+        with refused("input-unreadable"):
             read(beginning + bytes(10_000))
 
 
 @pytest.mark.timeout(20)
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.png")
-    with pytest.raises(PrenError, match="no ordinary file"):
+    with refused("input-unreadable"):
         read_image_file(tmp_path / "pipe.png")
 
 

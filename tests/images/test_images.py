@@ -6,9 +6,9 @@ import os
 import numpy as np
 import pytest
 from PIL import Image
+from refusals import refused
 
 from pren.data.numbers import load_numbers
-from pren.foundation.errors import PrenError
 from pren.images.files import ImageFiles, ImageFolder, save_images
 from pren.images.folders import EXTENSIONS
 from pren.images.preprocessing import plain
@@ -71,7 +71,7 @@ def test_16_bits_are_scaled_not_cut_off(tmp_path):
 
 def test_values_without_a_range_are_refused(tmp_path):
     Image.fromarray(np.array([[0, 3.5]], dtype=np.float32)).save(tmp_path / "a.tif")
-    with pytest.raises(PrenError, match=r"a\.tif cannot be read as an image .*which of its values is white"):
+    with refused("input-unreadable"):
         ImageFolder(tmp_path, plain((1, 1, 2)))[np.array([0])]
 
 
@@ -91,22 +91,22 @@ def test_digest_follows_content_order_and_shape_but_not_names(tmp_path):
 
 
 def test_missing_folder(tmp_path):
-    with pytest.raises(PrenError, match=r"no folder .*nowhere"):
+    with refused("file-missing"):
         ImageFolder(tmp_path / "nowhere", plain((3, 6, 8)))
-    with pytest.raises(PrenError, match=r"no folder .*a\.png"):
+    with refused("file-missing"):
         ImageFolder(draw(tmp_path / "a.png"), plain((3, 6, 8)))
 
 
 def test_folder_without_images(tmp_path):
     (tmp_path / "notes.txt").write_text("no image")
-    with pytest.raises(PrenError, match=r"no images in .*\.png, \.jpg"):
+    with refused("no-photographs"):
         ImageFolder(tmp_path, plain((3, 6, 8)))
 
 
 @pytest.mark.parametrize("shape", [(512,), (2, 6, 8), (3, 0, 8)])
 def test_shapes_that_images_cannot_have(tmp_path, shape):
     draw(tmp_path / "a.png")
-    with pytest.raises(PrenError, match="give arrays instead"):
+    with refused("inputs-shape"):
         ImageFolder(tmp_path, plain(shape))
 
 
@@ -120,7 +120,7 @@ def test_unreadable_images_are_named(tmp_path, content):
     (tmp_path / "bad.png").write_bytes(content)
     inputs = ImageFolder(tmp_path, plain((3, 6, 8)))
     assert inputs[np.array([0])].shape == (1, 3, 6, 8)
-    with pytest.raises(PrenError, match=r"bad\.png cannot be read as an image"):
+    with refused("input-unreadable"):
         inputs[np.array([0, 1])]
 
 
@@ -128,7 +128,7 @@ def test_postscript_is_not_run(tmp_path):
     # Pillow knows this format by its content, whatever its name, and gives it to another program to run.
     Image.new("RGB", (8, 6)).save(tmp_path / "page.eps")
     (tmp_path / "page.eps").rename(tmp_path / "page.png")
-    with pytest.raises(PrenError, match=r"page\.png cannot be read as an image \(cannot identify"):
+    with refused("input-unreadable"):
         ImageFolder(tmp_path, plain((3, 6, 8)))[np.array([0])]
 
 
@@ -137,11 +137,11 @@ def test_links_that_lead_out_are_refused(tmp_path):
     folder = tmp_path / "folder"
     draw(folder / "a.png")
     (folder / "link.png").symlink_to(secret)
-    with pytest.raises(PrenError, match=r"link\.png is a link that leads out"):
+    with refused("file-odd"):
         ImageFolder(folder, plain((3, 6, 8)))
     (folder / "link.png").unlink()
     (folder / "more").symlink_to(secret.parent)
-    with pytest.raises(PrenError, match="more is a link that leads out"):
+    with refused("file-odd"):
         ImageFolder(folder, plain((3, 6, 8)))
 
 
@@ -158,11 +158,11 @@ def test_links_inside_are_read_and_loops_come_to_an_end(tmp_path):
 @pytest.mark.timeout(20)
 def test_what_is_no_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe.png")
-    with pytest.raises(PrenError, match=r"pipe\.png is a pipe or a device, not an image"):
+    with refused("file-odd"):
         ImageFolder(tmp_path, plain((3, 6, 8)))
     (tmp_path / "pipe.png").unlink()
     (tmp_path / "circle.png").symlink_to("circle.png")
-    with pytest.raises(PrenError, match=r"circle\.png is a dead link, not an image"):
+    with refused("file-odd"):
         ImageFolder(tmp_path, plain((3, 6, 8)))
 
 
@@ -177,7 +177,7 @@ def test_a_folder_that_is_closed_to_us_is_named(tmp_path, monkeypatch):
         return real(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    with pytest.raises(PrenError, match="closed cannot be read: Permission denied"):
+    with refused("file-odd"):
         ImageFolder(tmp_path, plain((3, 6, 8)))
 
 
@@ -199,12 +199,12 @@ def test_saving_colours_cuts_off_what_is_outside(tmp_path):
 
 
 def test_what_cannot_be_saved(tmp_path):
-    with pytest.raises(PrenError, match=r"not \(5,\)"):
+    with refused("inputs-shape"):
         save_images(ArrayInputs(np.zeros((2, 5))), np.arange(2), tmp_path)
-    with pytest.raises(PrenError, match=r"not \(2, 5, 5\)"):
+    with refused("inputs-shape"):
         save_images(ArrayInputs(np.zeros((2, 2, 5, 5))), np.arange(2), tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(PrenError, match=r"cannot be written to .*file"):
+    with refused("write-failed"):
         save_images(ArrayInputs(np.zeros((2, 1, 5, 5))), np.arange(2), tmp_path / "file")
 
 

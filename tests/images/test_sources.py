@@ -6,6 +6,7 @@ import tarfile
 
 import pytest
 from PIL import Image
+from refusals import refused
 
 from pren.foundation.errors import PrenError
 from pren.images.preprocessing import plain
@@ -99,7 +100,7 @@ def test_half_a_shard_is_refused(shard):
     for cut in (100, 700, 1100, 1500, 3000):
         path = shard(("a.png", 1), name="half.tar")
         path.write_bytes(whole[:cut])
-        with pytest.raises(PrenError, match=r"half.tar cannot be read as a .tar file"):
+        with refused("tar-unreadable"):
             list_tar(path)
 
 
@@ -108,7 +109,7 @@ def test_a_shard_damaged_in_the_middle_is_refused(shard):
     content = bytearray(path.read_bytes())
     content[1024 + 148 : 1024 + 156] = b"garbage!"  # the checksum of the second header
     path.write_bytes(content)
-    with pytest.raises(PrenError, match="damaged at byte 1024"):
+    with refused("tar-unreadable"):
         list_tar(path)
 
 
@@ -119,7 +120,7 @@ def test_a_size_below_nothing_is_refused(shard):
     content[148:156] = b" " * 8
     content[148:156] = b"%06o\0 " % sum(content[:512])
     path.write_bytes(content)
-    with pytest.raises(PrenError, match="cannot be read as a"):
+    with refused("tar-unreadable"):
         list_tar(path)
 
 
@@ -137,7 +138,7 @@ def test_what_is_no_shard(tmp_path, shard):
     }.items():
         with pytest.raises(PrenError, match=message):
             open_pictures(tmp_path / name)
-    with pytest.raises(PrenError, match="There are no images in"):
+    with refused("no-photographs"):
         open_pictures(shard(("a.txt", b"no image")))
 
 
@@ -170,8 +171,8 @@ def test_a_column_of_a_table(listed):
     path = f"{listed}/photographs/2, é.png"
     (listed / "list.csv").write_text(f'\ufeffnumber,the file\n1,"photographs/1, é.png"\n2,"{path}"\n3,\n')
     assert levels(listed / "list.csv", "the file") == {"photographs/1, é.png": 1, path: 2}
-    for column, message in ((None, "Say which column"), ("file", "has no column 'file'")):
-        with pytest.raises(PrenError, match=rf"{message}.*number, the file"):
+    for column in (None, "file"):
+        with refused("column-unknown"):
             open_pictures(listed / "list.csv", column)
 
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 import torch
+from refusals import refused
 
-from pren.foundation.errors import PrenError
 from pren.images import torchvision_operators
 from pren.images.torchvision_operators import _operators_load, import_timm
 
@@ -90,5 +90,5 @@ def test_nothing_is_declared_where_torchvision_is_imported_already(monkeypatch, 
 
 def test_what_cannot_be_imported_is_explained(monkeypatch):
     monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(PrenError, match=r"Backbones need timm and torchvision, .* install pren again"):
+    with refused("torchvision"):
         import_timm.__wrapped__()

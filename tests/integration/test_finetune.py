@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from refusals import refused
 from safetensors.torch import load_file, save_file
 
-from pren.foundation.errors import PrenError
 from pren.runs.config import RunConfig
 from pren.runs.train import train
 
@@ -126,5 +126,5 @@ def test_resuming_is_exact_or_refused(manydata, backbone, cache):
     assert all(torch.equal(value, stopped[name]) for name, value in whole.items())
     tail = cache / "tails" / tails(cache)[0]
     save_file({key: 2 * value if value.is_floating_point() else value for key, value in load_file(tail).items()}, tail)
-    with pytest.raises(PrenError, match="no longer in the cache"):
+    with refused("cache-lost"):
         train(config, "moved", resume=True)

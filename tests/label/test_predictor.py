@@ -11,13 +11,13 @@ from PIL import Image
 from safetensors.torch import save_file
 
 import pren
-from pren import predictor as module
 from pren.foundation.errors import PrenError
 from pren.images.extraction import Extractor
 from pren.images.files import ImageFiles, ImageFolder
 from pren.images.photographs import freeze
 from pren.images.preprocessing import plain
 from pren.images.torchvision_operators import import_timm
+from pren.label import predictor as module
 from pren.problem import UNKNOWN, ClassTable, Problem
 from pren.problem.inputs import ArrayInputs
 

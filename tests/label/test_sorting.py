@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
-from pren.foundation.errors import PrenError
 from pren.images.files import ImageFiles
 from pren.label.sorting import UNSURE, Sorter, folder_names, safe_name
 from pren.problem.inputs import ArrayInputs
@@ -124,12 +124,12 @@ def test_unreadable_ones_stay(tmp_path):
 
 
 def test_features_cannot_be_sorted(tmp_path, features):
-    with pytest.raises(PrenError, match="Only photographs can be sorted"):
+    with refused("no-photographs"):
         Sorter(tmp_path, ArrayInputs(features), ["a"], "link")
 
 
 def test_a_file_in_the_way_of_a_folder(put, taken, tmp_path):
     (tmp_path / "to").mkdir()
     (tmp_path / "to" / "a").write_text("precious")
-    with pytest.raises(PrenError, match="Cannot make the folder"):
+    with refused("write-failed"):
         put(taken, ["a"] * 4)

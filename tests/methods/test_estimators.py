@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 
 from pren.core.progressive import Round
 from pren.foundation.errors import PrenError
@@ -71,9 +72,9 @@ class TestConventions:
         assert np.array_equal(one.scores(problem.pool), small(heads=3).fit(problem).scores(problem.pool))
 
     def test_fit_checks_the_parameters_that_the_constructor_only_stored(self, make_problem):
-        with pytest.raises(PrenError, match=r"heads=-3.*greater than or equal to 1"):
+        with refused("param-value"):
             PrEN(heads=-3).fit(make_problem())
-        with pytest.raises(PrenError, match=r"feature_reg=0"):
+        with refused("param-value"):
             ESZSL(feature_reg=0).fit(make_problem())
 
     def test_numpy_numbers_are_parameters_too(self, small, make_problem):
@@ -86,9 +87,9 @@ class TestFailedFit:
     def test_a_failed_fit_does_not_count_as_fitted(self, small, make_problem):
         problem = make_problem(m=6)
         model = small(dim=6)
-        with pytest.raises(PrenError, match="dim=6 must be less"):
+        with refused("projection-size"):
             model.fit(problem)
-        with pytest.raises(PrenError, match="not fitted"):
+        with refused("not-fitted"):
             model.scores(problem.pool)
 
     @pytest.mark.parametrize("method", ["pren", "eszsl"])
@@ -225,10 +226,10 @@ class TestBackbones:
     def test_images_need_a_backbone_and_features_take_none(self, small, make_problem):
         images = make_problem(shape=(1, 8, 12))
         bare = Problem(images.train, images.labels, images.pool, images.classes)
-        with pytest.raises(PrenError, match=r"choose a backbone, such as resnet34 .*small-cnn"):
+        with refused("backbone-input"):
             small().fit(bare)
         assert small(backbone="small-cnn").fit(bare).backbone_ == "small-cnn"
-        with pytest.raises(PrenError, match="takes images"):
+        with refused("backbone-input"):
             small(backbone="small-cnn").fit(make_problem())
-        with pytest.raises(PrenError, match="Did you mean small-cnn"):
+        with refused("backbone-unknown"):
             small(backbone="smal-cnn").fit(images)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from pren.foundation.errors import PrenError
 from pren.methods.params import schema, validate
@@ -95,13 +96,13 @@ class TestValidate:
             validate(method, {name: value})
 
     def test_every_mistake_is_named_at_once(self):
-        with pytest.raises(PrenError) as error:
+        with refused("param-value") as error:
             validate(PrEN, {"heads": 0, "lr": "fast", "rownds": 3})
         for part in ("heads=0", "lr='fast'", "'rownds'", "Did you mean rounds"):
             assert part in str(error.value)
 
     def test_the_message_is_one_line(self):
-        with pytest.raises(PrenError) as error:
+        with refused("param-value") as error:
             validate(PrEN, {"heads": 0, "lr": "fast", "rownds": 3})
         assert "\n" not in str(error.value)
         assert "pydantic" not in str(error.value)
@@ -144,8 +145,8 @@ class TestRegistry:
         ],
     )
     def test_a_variant_cannot_be_made_another_method(self, name, params):
-        (key,) = params
-        with pytest.raises(PrenError, match=rf"{name} means {key}="):
+        (_key,) = params
+        with refused("param-preset"):
             create(name, **params)
 
     def test_a_variant_takes_the_parameters_that_are_its_own_anyway(self):
@@ -153,21 +154,21 @@ class TestRegistry:
         assert create("pren-no-projection", projection=False, heads=3).heads == 3
 
     def test_parameters_are_checked(self):
-        with pytest.raises(PrenError, match=r"Did you mean .*heads"):
+        with refused("param-value"):
             create("pren", haeds=3)
-        with pytest.raises(PrenError, match="heads=0"):
+        with refused("param-value"):
             create("pren", heads=0)
-        with pytest.raises(PrenError, match="Unknown parameter 'seed'"):
+        with refused("param-value"):
             create("eszsl", seed=3)
 
     @pytest.mark.parametrize(("name", "near"), [("Pren", "pren"), ("progresive", "progressive"), ("ezsl", "eszsl")])
     def test_an_unknown_name_gets_the_nearest_ones(self, name, near):
         for call in (METHODS.__getitem__, create):
-            with pytest.raises(PrenError, match=rf"no method '{name}'\. Did you mean .*{near}"):
+            with refused("unknown-name"):
                 call(name)
 
     def test_a_name_like_no_other_gets_all_of_them(self):
-        with pytest.raises(PrenError, match="Known are") as error:
+        with refused("unknown-name") as error:
             create("qqq")
         assert f"Known are {', '.join(sorted(METHODS))}." in str(error.value)
 

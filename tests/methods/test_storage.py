@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 from safetensors import safe_open
 from safetensors.torch import save_file
 
@@ -113,7 +114,7 @@ class TestRoundTrip:
         kind, other = (PrEN, ESZSL) if isinstance(load_model(saved), PrEN) else (ESZSL, PrEN)
         assert type(kind.load(saved)) is kind
         assert type(Method.load(saved)) is kind
-        with pytest.raises(PrenError, match=f"holds a {kind.__name__}, not a {other.__name__}"):
+        with refused("other-method"):
             other.load(saved)
 
     def test_saving_that_is_interrupted_leaves_the_old_model(self, saved, make_problem, monkeypatch):
@@ -142,12 +143,12 @@ class TestDamage:
 
     def test_no_model(self, tmp_path):
         for folder in (tmp_path, tmp_path / "nowhere"):
-            with pytest.raises(PrenError, match=r"There is no model in .*model\.safetensors is missing"):
+            with refused("model-missing"):
                 load_model(folder)
 
     def test_a_folder_in_its_place(self, tmp_path):
         (tmp_path / MODEL_FILE).mkdir()
-        with pytest.raises(PrenError, match="is not an ordinary file"):
+        with refused("file-odd"):
             load_model(tmp_path)
 
     def test_truncated_anywhere(self, saved):
@@ -270,7 +271,7 @@ class TestDamage:
 
     def test_too_little_memory_is_not_called_damage(self, saved, monkeypatch):
         monkeypatch.setattr(type(load_model(saved)), "_restore", Mock(side_effect=MemoryError))
-        with pytest.raises(PrenError, match="needs more memory than there is"):
+        with refused("memory"):
             load_model(saved)
 
     def test_hidden_layers_that_no_memory_holds(self, saved):
@@ -302,7 +303,7 @@ class TestTensors:
         assert tensors
         for missing in tensors:
             write(saved, {key: value for key, value in tensors.items() if key != missing}, header)
-            with pytest.raises(PrenError, match="damaged"):
+            with refused("damaged"):
                 load_model(saved)
 
     def test_any_tensor_of_another_shape(self, saved, make_problem):
@@ -333,12 +334,12 @@ class TestTensors:
     def test_a_tensor_too_many(self, saved):
         tensors, header = read(saved)
         write(saved, {**tensors, "model.more": torch.zeros(2)}, header)
-        with pytest.raises(PrenError, match=r"damaged[^\0]*more"):
+        with refused("damaged"):
             load_model(saved)
 
     def test_a_model_of_features_too_many_to_hold(self, saved):
         """Numbers in the header ask for no memory."""
         tensors, header = read(saved)
         write(saved, tensors, {**header, "sample_shape": [10**12]})
-        with pytest.raises(PrenError, match="damaged"):
+        with refused("damaged"):
             load_model(saved)

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pren import inputs as module
 from pren.foundation.errors import PrenError
+from pren.problem import inputs as module
 from pren.problem.inputs import (
     CHUNK,
     ArrayInputs,

@@ -4,8 +4,8 @@ import re
 import shutil
 
 import pytest
+from refusals import refused
 
-from pren.foundation.errors import PrenError
 from pren.report import report_run
 from pren.report.facts import collect
 from pren.runs.reopening import open_run
@@ -89,7 +89,7 @@ def test_without_answers_the_second_best_class_tells_what_is_confused(tmp_path):
 def test_an_unfinished_run_has_no_report(hostile, tmp_path):
     shutil.copytree(hostile.path, tmp_path / "run")
     (tmp_path / "run" / "manifest.json").unlink()
-    with pytest.raises(PrenError, match="is not finished: go on with 'pren fit --resume"):
+    with refused("run-unfinished"):
         report_run(RunFolder.open(tmp_path / "run"), None)
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 import yaml
+from refusals import refused
 
 from pren.foundation.errors import PrenError
 from pren.research.parameters import Parameters, read_parameters
@@ -39,7 +40,7 @@ def test_two_for_the_same(config, tmp_path):
     content = config().model_dump(mode="json")
     for name in ("a", "b"):
         write(tmp_path / "tuned" / f"{name}.yaml", content)
-    with pytest.raises(PrenError, match="2 configurations of eszsl"):
+    with refused("params-ambiguous"):
         read_parameters(tmp_path / "tuned").of(config())
 
 
@@ -61,7 +62,7 @@ def test_what_is_wrong_is_said_before_anything_is_computed(content, message, tmp
 
 
 def test_nothing_there(tmp_path):
-    with pytest.raises(PrenError, match="is missing"):
+    with refused("file-odd"):
         read_parameters(tmp_path / "p.yaml")
-    with pytest.raises(PrenError, match="holds no configuration"):
+    with refused("params-missing"):
         read_parameters(tmp_path)

@@ -3,8 +3,8 @@
 import sys
 
 import pytest
+from refusals import refused
 
-from pren.foundation.errors import PrenError
 from pren.foundation.extras import need
 from pren.methods.registry import METHODS
 from pren.methods.space import Choice, Real, Whole, holds
@@ -83,5 +83,5 @@ def test_every_space_can_be_drawn_from(entry):
 
 def test_a_package_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(PrenError, match=r"needs optuna.*pip install 'pren\[tune\]'"):
+    with refused("extra-missing"):
         need("optuna", "tune")

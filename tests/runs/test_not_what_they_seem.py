@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from refusals import refused
 from safetensors.torch import load_file, save_file
 
 from pren.foundation.errors import PrenError
@@ -206,7 +207,7 @@ class TestEveryFile:
             (folder / name).symlink_to(outside if kind == "link out" else tmp_path / "nowhere")
         before = outside.read_bytes(), outside.stat().st_mtime_ns
         if kind == "folder" and state == "interrupted" and name in SHOWN:
-            with pytest.raises(PrenError, match=f"Cannot write .*{name}: Is a directory"):
+            with refused("write-failed"):
                 train(runs.config, folder, resume=True)
             return
         errors = runs.check(state, folder, name, also=("copy",))
@@ -264,7 +265,7 @@ class TestFolders:
                 (out / name).unlink()
                 (out / name).symlink_to(tmp_path / "outside" / "precious")
 
-        with pytest.raises(PrenError, match=r"model\.safetensors is not an ordinary file"):
+        with refused("write-failed"):
             train(runs.config, out, on_round=plant)
         assert content_of(tmp_path / "outside") == before
 

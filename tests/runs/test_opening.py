@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from refusals import refused
 
-from pren.foundation.errors import PrenError
 from pren.images.extraction import Extractor
 from pren.runs.config import RunConfig
 from pren.runs.opening import open_folds, open_problem
@@ -75,5 +75,5 @@ class TestFolds:
             assert len(answers.labels) == len(fold.pool)
 
     def test_an_option_that_folds_answer_themselves(self):
-        with pytest.raises(PrenError, match="leave the option fold out"):
+        with refused("option-conflict"):
             open_folds(RunConfig(data="numbers", options={"fold": 1}))

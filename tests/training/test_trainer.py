@@ -5,10 +5,10 @@ import copy
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 from torch import nn
 
 from pren.core.pseudo import PseudoLabels
-from pren.foundation.errors import PrenError
 from pren.training import trainer
 from pren.training.batches import TrainingSet, batches
 from pren.training.trainer import Trainer
@@ -109,7 +109,7 @@ def test_any_network_with_a_loss_can_be_trained(fabric, training_set):
 @pytest.mark.parametrize("blow_up", [1, 3])
 def test_a_loss_that_is_no_number_ends_training(fabric, training_set, blow_up):
     line = Line(blow_up)
-    with pytest.raises(PrenError, match=r"diverged.*smaller lr"):
+    with refused("diverged"):
         Trainer(fabric, line, adam(line)).train(training_set(), order(3))
 
 
@@ -117,7 +117,7 @@ def test_weights_that_are_no_numbers_after_the_last_step_end_training(fabric, tr
     line = Line()
     with torch.no_grad():
         line.w.fill_(1e15)  # the loss is a number still, but one step on it is not
-    with pytest.raises(PrenError, match="diverged"):
+    with refused("diverged"):
         Trainer(fabric, line, torch.optim.SGD(line.parameters(), lr=1e38)).train(training_set(), order(1))
 
 

@@ -8,8 +8,8 @@ import zipfile
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 
-from pren.foundation.errors import PrenError
 from pren.label.export import export
 from pren.label.predictor import Predictor
 from pren.methods.pren import PrEN
@@ -58,7 +58,7 @@ def test_onnxruntime_gives_the_scores_of_the_library(name, make_problem, whole, 
 @pytest.mark.parametrize("name", NOT_EXPORTED)
 def test_a_method_that_cannot_says_why_and_leaves_nothing(name, make_problem, tmp_path):
     model = fitted(name, make_problem())
-    with pytest.raises(PrenError, match=f"{name} cannot be exported: it finds the code"):
+    with refused("export-unsupported"):
         export(Predictor(model), tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 
@@ -125,12 +125,12 @@ def test_strange_names_of_classes_arrive(make_problem, whole, tmp_path):
 
 def test_what_is_missing_is_named(make_problem, tmp_path, monkeypatch):
     predictor = Predictor(fitted("eszsl", make_problem()))
-    with pytest.raises(PrenError, match="no format 'tflite': take onnx or torch"):
+    with refused("unknown-name"):
         export(predictor, tmp_path / "model", "tflite")
-    with pytest.raises(PrenError, match="Nobody knows how sure"):
+    with refused("no-rehearsals"):
         export(predictor, tmp_path / "model", precision=0.9)
     monkeypatch.setitem(sys.modules, "onnxscript", None)
-    with pytest.raises(PrenError, match=r"needs onnxscript.*pip install 'pren\[export\]'"):
+    with refused("extra-missing"):
         export(predictor, tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
@@ -139,6 +139,6 @@ def test_a_network_that_torch_cannot_trace_is_told(make_problem, tmp_path, monke
     problem = make_problem()
     model = fitted("qfsl", problem)
     monkeypatch.setattr(type(model.network_), "forward", lambda self, x: x if x.sum().item() > 0 else -x)
-    with pytest.raises(PrenError, match="torch cannot export this model of qfsl"):
+    with refused("export-failed"):
         export(Predictor(model), tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from refusals import refused
 
-from pren.foundation.errors import PrenError
 from pren.methods.preparation.whitening import Whitened, distance_by_chance
 from pren.problem import Problem
 
@@ -177,5 +177,5 @@ def test_it_comes_back_to_the_bit():
 
 def test_too_many_features_are_refused():
     problem = make(n=4, pool=2, d=4097, classes=2)
-    with pytest.raises(PrenError, match="at most 4096 features, not 4097"):
+    with refused("features-too-many"):
         Whitened.fit(problem)
