@@ -5,7 +5,7 @@ from importlib import resources
 
 import pytest
 
-from pren.report import report_experiments
+from pren.research.pages import report_experiments
 from pren.report.html import Html
 from pren.report.page import Section, table
 from pren.report.page import page as write_page
