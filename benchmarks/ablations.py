@@ -242,7 +242,7 @@ def figure(name: str, data: str, heads: int, seed: int) -> float:
     problem, answers = opened(data)
     problem = variant.change(problem)
     method = variant.method(**{**advice(data), **variant.params, "heads": heads, "seed": seed}).fit(problem)
-    metrics = evaluate(method.scores(problem.pool), answers, problem.classes, problem.setting)
+    metrics = evaluate(method, problem, answers)
     return float(getattr(metrics, MAIN_FIGURE[problem.setting]))
 
 

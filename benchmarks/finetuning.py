@@ -136,7 +136,7 @@ def compute(way: str, data: str, seed: int, cache: str | None, methods: Sequence
             began = time.process_time()
             fitted.fit(problem)
             took = time.process_time() - began
-            figures = evaluate(fitted.scores(problem.pool), answers, problem.classes, problem.setting)
+            figures = evaluate(fitted, problem, answers)
             shown = {key: getattr(figures, key) for key in ("top1", "u", "s", "h", "ausuc")}
             found[name] = {"seconds": round(took), **shown}
     note = problem.source.get("finetuning", {})

@@ -17,8 +17,8 @@ from pren.images.files import ImageFiles
 from pren.problem import Answers
 from pren.report import report_run
 from pren.runs.config import RunConfig
+from pren.runs.fit import run
 from pren.runs.reopening import Outcome, open_run
-from pren.runs.train import train
 
 SEEN, WIDTH, ATTRIBUTES = 40, 512, 80
 PHOTOGRAPH = (500, 375)  # as CUB's are
@@ -33,7 +33,7 @@ def run(settings: Settings) -> list[Table]:
         folder = Path(place)
         _write_data(folder / "data.npz", unseen, images)
         config = RunConfig(data=str(folder / "data.npz"), method="pren-pool", rehearsals=2)
-        fitted = train(config, folder / "run")
+        fitted = run(config, folder / "run")
         outcome = open_run(fitted)
         for title, shown in (
             ("with photographs", _with_photographs(outcome, folder / "photographs", different)),

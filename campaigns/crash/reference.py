@@ -16,7 +16,6 @@ from pren.foundation.files import sha256
 from pren.methods.base import Method
 from pren.methods.storage import MODEL_FILE
 from pren.runs.config import RunConfig
-from pren.runs.train import train
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def hash_models(case: Case, run: Path) -> tuple[str, ...]:
     settings = {"data": case.data, "method": "pren", "setting": case.setting, "params": case.params}
     config = RunConfig.model_validate(settings)
     with _one_thread():
-        train(config, run, on_round=on_round)
+        run(config, run, on_round=on_round)
     return tuple(models)
 
 

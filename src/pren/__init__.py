@@ -18,14 +18,17 @@ if TYPE_CHECKING:
     from pren.images.backbones import list_backbones
     from pren.images.photographs import freeze
     from pren.images.registered import register_backbone
-    from pren.label.predictor import Predictions, Predictor
+    from pren.label.predictions import Predictions
+    from pren.label.predictor import Predictor
     from pren.methods.base import Method
     from pren.methods.pren import PrEN
     from pren.methods.pren_pool import PrENPool
     from pren.methods.registry import create, list_methods, register_method
     from pren.methods.rivals.eszsl import ESZSL
-    from pren.methods.storage import load_model
     from pren.problem import Answers, ClassTable, Problem
+    from pren.runs.fit import Progress, fit
+    from pren.runs.result import RunResult, load_result
+    from pren.runs.store.models import load_model
     from pren.trust import Trust, assess
 
 _HOMES = {
@@ -36,19 +39,23 @@ _HOMES = {
     "PrEN": "pren.methods.pren",
     "PrENPool": "pren.methods.pren_pool",
     "PrenError": "pren.foundation.errors",
-    "Predictions": "pren.label.predictor",
+    "Predictions": "pren.label.predictions",
     "Predictor": "pren.label.predictor",
     "Problem": "pren.problem",
+    "Progress": "pren.runs.fit",
+    "RunResult": "pren.runs.result",
     "Trust": "pren.trust",
     "assess": "pren.trust",
     "create": "pren.methods.registry",
     "evaluate": "pren.evaluation",
+    "fit": "pren.runs.fit",
     "freeze": "pren.images.photographs",
     "list_backbones": "pren.images.backbones",
     "list_datasets": "pren.data",
     "list_methods": "pren.methods.registry",
     "load": "pren.data",
-    "load_model": "pren.methods.storage",
+    "load_model": "pren.runs.store.models",
+    "load_result": "pren.runs.result",
     "register_backbone": "pren.images.registered",
     "register_dataset": "pren.data",
     "register_encoder": "pren.describe",
@@ -66,17 +73,21 @@ __all__ = [
     "Predictor",
     "PrenError",
     "Problem",
+    "Progress",
+    "RunResult",
     "Trust",
     "__version__",
     "assess",
     "create",
     "evaluate",
+    "fit",
     "freeze",
     "list_backbones",
     "list_datasets",
     "list_methods",
     "load",
     "load_model",
+    "load_result",
     "register_backbone",
     "register_dataset",
     "register_encoder",

@@ -44,11 +44,11 @@ AGAIN = 0.05  # seconds until an interrupt comes again
 
 app = typer.Typer(
     name="pren",
-    help="Zero-shot image recognition: label photographs of classes that nobody ever labelled.",
+    help="Zero-shot image recognition: label photographs of classes that have no labelled ones.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
 )
 
 
@@ -71,9 +71,9 @@ app.command("predict")(predict.predict)
 app.command("export")(export.export)
 app.command("report")(report.report)
 app.command("suggest")(suggest.suggest)
-app.command("classes")(classes.classes)
 app.command("list")(listing.list_names)
 app.command("show")(show.show)
+app.add_typer(classes.app)
 app.add_typer(data.app)
 
 

@@ -4,63 +4,88 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pren.cli.options import Json
-from pren.cli.output import print_json, say, show_log, stdout, table
+from pren.cli.output import Talk, print_json, say, show_log, stdout, table
 from pren.foundation.errors import PrenError
 
+if TYPE_CHECKING:
+    from pren.runs.classes import Model
 
-def classes(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or a model that this verb has written.")],
-    action: Annotated[Literal["list", "add", "remove"], typer.Argument(help="What to do.")] = "list",
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The class.")] = None,
-    signature: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Its numbers: a .npy file, or a table like signatures.csv that has it."),
+app = typer.Typer(name="classes", help="List the classes of a model, add one, remove one.", no_args_is_help=True)
+
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or a model that this verb has written.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The class.")]
+Out = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Where the new model goes; by default beside the old one.")
+]
+
+
+@app.command("list")
+def list_classes(run: Run, json: Json = False) -> None:
+    """List the classes of a model."""
+    show_log(Talk())
+    from pren.runs.classes import open_model
+
+    known = open_model(run).method.classes_
+    rows = [(known.names[row], "seen" if known.seen[row] else "unseen") for row in range(len(known))]
+    if json:
+        print_json([{"class": title, "seen": kind == "seen"} for title, kind in rows])
+    else:
+        stdout().print(table(["class", "has labelled photographs"], rows, 2))
+
+
+@app.command("add")
+def add(
+    run: Run,
+    name: Name,
+    description: Annotated[
+        list[str] | None, typer.Option("--description", metavar="TEXT", help="A sentence about it. Repeat.")
     ] = None,
     attributes: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=NUMBER,...", help="Its attributes; others are average.")
+        list[str] | None,
+        typer.Option("--attributes", metavar="NAME=NUMBER,...", help="Its attributes; others are average."),
     ] = None,
-    description: Annotated[
-        list[str] | None, typer.Option("--description", metavar="TEXT", help="It in words; repeatable.")
+    signature: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="All its numbers: a .npy file, or a table like signatures.csv that has it."),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where the new model goes; by default beside the old one.")
-    ] = None,
+    out: Out = None,
     json: Json = False,
 ) -> None:
-    """List the classes of a model, or write a model with one more or one less; the old one stays."""
-    show_log()
-    from pren.runs.classes import Description, add_class, open_model, remove_class, save_beside
+    """Write a model that knows one class more; the old one stays."""
+    show_log(Talk())
+    from pren.runs.classes import Description, add_class, open_model
 
-    if action != "list" and name is None:
-        raise PrenError("class-missing", f"Say which class: pren classes {run} {action} NAME.")
-    if action != "add" and (signature is not None or attributes or description):
-        raise PrenError("option-conflict", "--signature, --set and --description are for 'add'.")
-    model = open_model(run)
-    if action == "list" or name is None:
-        known = model.method.classes_
-        rows = [(known.names[row], "seen" if known.seen[row] else "unseen") for row in range(len(known))]
-        if json:
-            print_json([{"class": title, "seen": kind == "seen"} for title, kind in rows])
-        else:
-            stdout().print(table(["class", "has labelled images"], rows, 2))
-        return
-    if action == "add":
-        said = Description(signature, _numbers(attributes or []), description or [])
-        changed = add_class(model, name, said)
-    else:
-        changed = remove_class(model, name)
-    there = out or run.absolute().with_name(f"{run.absolute().name}-{'with' if action == 'add' else 'without'}-{name}")
-    save_beside(changed, there)
-    count = len(changed.method.classes_)
+    said = Description(signature, _numbers(attributes or []), description or [])
+    _save(add_class(open_model(run), name, said), out or _beside(run, "with", name), json)
+
+
+@app.command("remove")
+def remove(run: Run, name: Name, out: Out = None, json: Json = False) -> None:
+    """Write a model that knows one class less; the old one stays."""
+    show_log(Talk())
+    from pren.runs.classes import open_model, remove_class
+
+    _save(remove_class(open_model(run), name), out or _beside(run, "without", name), json)
+
+
+def _beside(run: Path, how: str, name: str) -> Path:
+    return run.absolute().with_name(f"{run.absolute().name}-{how}-{name}")
+
+
+def _save(model: Model, out: Path, json: bool) -> None:
+    from pren.runs.classes import save_beside
+
+    save_beside(model, out)
+    count = len(model.method.classes_)
     if json:
-        print_json({"out": str(there), "classes": count})
+        print_json({"out": str(out), "classes": count})
     else:
-        say(f"The new model, with {count} classes, is in {there}: 'pren predict' takes it. It gives no confidence.")
+        say(f"The new model, with {count} classes, is in {out}: 'pren predict' takes it. It gives no confidence.")
 
 
 def _numbers(assignments: list[str]) -> dict[str, float]:
@@ -74,7 +99,7 @@ def _numbers(assignments: list[str]) -> dict[str, float]:
             number = math.nan
         if not key.strip() or not math.isfinite(number):
             raise PrenError(
-                "option-value", f"--set takes attributes and numbers, such as --set striped=1,hooves=0, not {part!r}."
+                "option-value", f"--attributes takes names and numbers, such as striped=1,hooves=0, not {part!r}."
             )
         numbers[key.strip()] = number
     return numbers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,17 +11,16 @@ import typer
 
 from pren.cli import options
 from pren.cli.bundles import bundled
-from pren.cli.options import DataChoice, Json, command_line
-from pren.cli.output import percent, print_json, say, show_log, stdout, table
+from pren.cli.options import BackboneChoice, DataChoice, Json, command_line, settings_of
+from pren.cli.output import Talk, percent, print_json, say, show_log, stdout, table
 from pren.cli.progress import continued, counted, extraction
-from pren.cli.vision import BackboneChoice
 from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
     from pren.problem import Setting
     from pren.research.cells import Result, Task
     from pren.research.summary import Row
-    from pren.runs.config import RunConfig
+    from pren.runs.settings import Settings
 
 
 @bundled
@@ -44,12 +43,13 @@ def compare(
     stored: Annotated[bool, typer.Option("--stored", help="Show what has been computed, and compute nothing.")] = False,
     threads: options.Threads = None,
     json: Json = False,
+    talk: Talk,
 ) -> None:
     """Fit methods with several seeds, and make a table and a chart of the results.
 
     Each result is computed once and kept: the same command goes on, and so does one with more methods, data or seeds.
     """
-    show_log()
+    show_log(talk)
     from pren.evaluation import MAIN_FIGURE
     from pren.methods.registry import METHODS
     from pren.research.comparison import ComparisonPlan
@@ -57,11 +57,12 @@ def compare(
     from pren.research.parameters import Parameters, read_parameters
 
     names = _methods(methods)
-    wanted = [vision.applied(_data(name, chosen), names) for name in dict.fromkeys(data)]
+    given = [_settings(name, chosen, vision) for name in dict.fromkeys(data)]
+    wanted = [settings.with_backbone(settings.config(), names) for settings in given]
     plan = ComparisonPlan(wanted, names, seeds, Parameters() if params is None else read_parameters(params))
     setting = wanted[0].setting
     title, command = f"Comparing {len(names)} methods ({setting})", command_line()
-    with counted(title, "cells") as show, extraction() as on_extract, continued(out):
+    with counted(title, "cells", talk.quiet) as show, extraction(talk.quiet) as on_extract, continued(out):
 
         def on_cell(done: int, total: int, task: Task, result: Result) -> None:
             seed = "" if task.cell.seed is None else f" seed {task.cell.seed}"
@@ -94,16 +95,17 @@ def _show(rows: list[Row], setting: Setting) -> None:
                 say(f"{row.method}: {row.note()}")
 
 
-def _data(name: str, chosen: DataChoice) -> RunConfig:
-    """The configuration of one data set: of what was given, that which it can take."""
+def _settings(name: str, chosen: DataChoice, vision: BackboneChoice) -> Settings:
+    """The settings of one data set: of what was given, that which it can take."""
     from pren.data import find_dataset
 
     known = find_dataset(name)
-    own = chosen.options()
-    if "features" not in known.file_options:
-        own.pop("features", None)
-    root = chosen.root if known.needs_root else None
-    return options.build_config({**chosen.settings(), "data": name, "root": root}, own, {})
+    settings = settings_of(chosen, vision, data=name)
+    return replace(
+        settings,
+        root=settings.root if known.needs_root else None,
+        features_file=settings.features_file if "features" in known.file_options else None,
+    )
 
 
 def _methods(patterns: str) -> list[str]:

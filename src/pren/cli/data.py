@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pren.cli.options import Json, Signatures
-from pren.cli.output import print_json, safe, say, show_log, stdout, table
+from pren.cli.options import Encoder, Json, Signatures
+from pren.cli.output import Talk, print_json, safe, say, show_log, stdout, table
 
 if TYPE_CHECKING:
     from pren.data.survey import ImageCounts
 
-app = typer.Typer(name="data", help="Look at data sets.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(name="data", help="Look at data sets.", no_args_is_help=True)
 
 COUNTS = ("seen", "unseen", "trainval", "test_seen", "test_unseen")
 
@@ -24,11 +24,11 @@ def check(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of photographs of your own.")],
     setting: Annotated[Literal["zsl", "gzsl"], typer.Option(help="In gzsl, seen classes are in the pool too.")] = "zsl",
     signatures: Signatures = None,
-    encoder: Annotated[str | None, typer.Option(help="The text encoder that words are meant for.")] = None,
+    encoder: Encoder = None,
     json: Json = False,
 ) -> None:
     """List everything that is wrong with a folder of your own; every image is decoded."""
-    show_log()
+    show_log(Talk())
     from pren.data import report_folder
 
     report = report_folder(folder, setting, signatures, encoder)
@@ -60,7 +60,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Show what there is of a data set, what is missing and where it is published."""
-    show_log()
+    show_log(Talk())
     from pren.data import survey
 
     found = survey(name, root)

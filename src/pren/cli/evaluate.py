@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from pren.cli.bundles import bundled
-from pren.cli.options import Json, RunPath, Threads
-from pren.cli.output import percent, print_json, say, show_log, stdout, table
-from pren.cli.vision import RunData
+from pren.cli.options import Json, RunData, RunPath, Threads
+from pren.cli.output import Talk, percent, print_json, say, show_log, stdout, table
 
 
 @bundled
@@ -20,31 +19,32 @@ def evaluate(
     where: RunData,
     threads: Threads = None,
     json: Json = False,
+    talk: Talk,
 ) -> None:
     """Score the pool anew with a run's model: figures, every class, the worst confusions."""
-    show_log()
+    show_log(talk)
     from pren.evaluation import FIGURES, TITLES
     from pren.runs.reopening import evaluate_run
     from pren.runs.store.folder import RunFolder
 
-    metrics = evaluate_run(RunFolder.open(run), **where.said())
+    figures = evaluate_run(RunFolder.open(run), **where.said())
     if json:
-        print_json(metrics)
+        print_json(figures.to_dict())
         return
     console = stdout()
-    figures = FIGURES[metrics["setting"]]
-    console.print(table([TITLES[key] for key in figures], [[percent(metrics[key]) for key in figures]], 0), "")
+    names = FIGURES[figures.setting]
+    console.print(table([TITLES[name] for name in names], [[percent(getattr(figures, name)) for name in names]], 0), "")
     rows = [
-        (row["name"], "seen" if row["seen"] else "unseen", row["images"], row["correct"], percent(row["accuracy"]))
-        for row in metrics["per_class"]
+        (row.name, "seen" if row.seen else "unseen", row.images, row.correct, percent(row.accuracy))
+        for row in figures.per_class
     ]
     console.print(table(["class", "", "images", "correct", "per cent"], rows, 2))
-    if metrics["reliability"] is not None:
-        curve = metrics["reliability"]["curve"]
-        points = [(percent(p["coverage"]), percent(p["precision"]), f"{p['confidence']:.2f}") for p in curve]
+    if figures.reliability is not None:
+        curve = figures.reliability.curve
+        points = [(percent(point.coverage), percent(point.precision), f"{point.confidence:.2f}") for point in curve]
         console.print("", table(["surest labels (per cent)", "right", "confidence from"], points), sep="\n")
-        say(f"Expected calibration error: {percent(metrics['reliability']['ece'])} points")
-    wrong = [cell for cell in metrics["confusion"] if cell["true"] != cell["predicted"]][:confused]
+        say(f"Expected calibration error: {percent(figures.reliability.ece)} points")
+    wrong = [cell for cell in figures.confusion if cell.true != cell.predicted][:confused]
     if wrong:
-        cells = [(cell["true"], cell["predicted"], cell["count"]) for cell in wrong]
+        cells = [(cell.true, cell.predicted, cell.count) for cell in wrong]
         console.print("", table(["class", "taken for", "images"], cells, 2), sep="\n")

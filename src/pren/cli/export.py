@@ -7,28 +7,30 @@ from typing import Annotated, Literal
 
 import typer
 
-from pren.cli.options import Json, check_new
-from pren.cli.output import print_json, say, show_log
-from pren.cli.trust import Precision
-from pren.cli.vision import WeightsFile
+from pren.cli.bundles import bundled
+from pren.cli.options import Json, MinAccuracy, WeightsFile, check_new
+from pren.cli.output import Talk, print_json, say, show_log
 from pren.foundation.errors import PrenError
 
 
+@bundled
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or a folder with a saved model.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write it.")],
     format: Annotated[
         Literal["onnx", "torch"], typer.Option("--format", help="ONNX, or a program of torch.export (.pt2).")
     ] = "onnx",
-    features: Annotated[
-        bool, typer.Option("--features", help="Leave the frozen backbone out: features in, instead of images.")
+    from_features: Annotated[
+        bool, typer.Option("--from-features", help="Leave the frozen backbone out: features in, not photographs.")
     ] = False,
     weights: WeightsFile = None,
-    precision: Precision = None,
+    min_accuracy: MinAccuracy = None,
+    *,
     json: Json = False,
+    talk: Talk,
 ) -> None:
     """Write the model as one file, from images or features to scores, for use without pren."""
-    show_log()
+    show_log(talk)
     check_new(out)
     from pren.label.export import export as write
     from pren.label.predictor import Predictor
@@ -37,9 +39,11 @@ def export(
     folder = RunFolder(run)
     if folder.holds_run() and not folder.finished():
         raise PrenError(
-            "run-unfinished", f"The run in {run} is not finished: 'pren fit --resume --out {run}' goes on with it."
+            "run-unfinished", f"The run in {run} is not finished: 'pren fit --resume {run}' goes on with it."
         )
-    facts = write(Predictor.load(run), out, format, weights=weights, from_features=features, precision=precision)
+    facts = write(
+        Predictor.load(run), out, format, weights=weights, from_features=from_features, precision=min_accuracy
+    )
     if json:
         print_json({"out": str(out), "format": format, **facts})
         return

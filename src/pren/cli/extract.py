@@ -4,75 +4,66 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pren.cli import options
+from pren.cli.bundles import bundled
 from pren.cli.launch import Processes, launch
-from pren.cli.options import DataOptions, Json, Root
-from pren.cli.output import print_json, say, show_log
+from pren.cli.options import BackboneChoice, Json, Root, parse_assignments, settings_of
+from pren.cli.output import Talk, print_json, say, show_log
 from pren.cli.progress import extraction
-from pren.cli.vision import (
-    BackboneChoice,
-    BackboneName,
-    Epochs,
-    Finetune,
-    GeometryName,
-    MirroredToo,
-    Strength,
-    TargetsName,
-    TrainFrom,
-    WeightsFile,
-    wants_images,
-)
 from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
     from pren.images.files import ImageFiles
+    from pren.runs.settings import Settings
 
 
+@bundled
 def extract(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="A registered name, or a folder with images.")],
-    backbone: BackboneName = None,
-    weights: WeightsFile = None,
-    geometry: GeometryName = None,
-    mirrored: MirroredToo = False,
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A folder with photographs, or a registered name.")],
+    *,
+    json: Json = False,
+    talk: Talk,
+    vision: BackboneChoice,
     root: Root = None,
-    data_assignments: DataOptions = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where to keep them; $PREN_CACHE or ~/.cache/pren by default.")
-    ] = None,
+    data_assignments: options.DataOptions = None,
     workers: Annotated[
-        int | None, typer.Option(min=0, help="Processes that read and decode; as many as suit by default.")
+        int | None,
+        typer.Option(
+            min=0, help="Processes that read and decode; as many as suit by default.", rich_help_panel=options.RUNNING
+        ),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first file that cannot be read.")] = False,
-    devices: Annotated[int, typer.Option(min=1, help="Processes, each on a device of its own, share the files.")] = 1,
-    finetune: Finetune = False,
-    train_from: TrainFrom = None,
-    strength: Strength = None,
-    epochs: Epochs = None,
-    targets: TargetsName = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Stop at the first file that cannot be read.", rich_help_panel=options.RUNNING),
+    ] = False,
+    devices: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Processes, each on a device of its own, share the files.", rich_help_panel=options.RUNNING
+        ),
+    ] = 1,
     accelerator: options.Accelerator = "auto",
     threads: options.Threads = None,
-    json: Json = False,
 ) -> None:
-    """Turn photographs into features with a frozen backbone; 'pren fit DATA --backbone NAME --frozen' uses them."""
-    show_log()
-    data_options = options.parse_assignments(data_assignments or [], "--option", "images=DIR")
+    """Compute the features of photographs, and keep them in the cache, where 'pren fit' finds them."""
+    show_log(talk)
+    data_options = parse_assignments(data_assignments, "--option", "images=DIR")
+    settings = settings_of(vision, data=data, root=root)
     fabric = launch(Processes(devices), accelerator)
-    choice = BackboneChoice(
-        backbone, weights, geometry, False, out, train_from, finetune, strength, epochs, targets, mirrored
-    )
-    if finetune:
+    if vision.finetune:
         if strict or workers is not None:
             raise PrenError(
                 "option-conflict", "--strict and --workers are for features of a frozen backbone: leave them out."
             )
-        found = _finetuned(data, root, data_options, choice, fabric)
+        found = _finetuned(replace(settings, options=data_options), fabric, talk.quiet)
         if fabric.is_global_zero:
             (print_json if json else _show_finetuned)(found)
         return
@@ -82,10 +73,10 @@ def extract(
 
     with agreed(fabric):
         parts = _files(data, root, data_options)
-        frozen = SideBySide.load(choice.extractor())
-        store = FeatureStore(out, frozen)
+        frozen = SideBySide.load(settings.extractor())
+        store = FeatureStore(vision.cache, frozen)
     started, number = time.perf_counter(), WORKERS if workers is None else workers
-    with extraction(not fabric.is_global_zero) as on_progress:
+    with extraction(talk.quiet or not fabric.is_global_zero) as on_progress:
         done = [store.extract(files, fabric, number, strict, on_progress) for files in parts]
     if fabric.is_global_zero:
         report = {
@@ -100,16 +91,13 @@ def extract(
         (print_json if json else _show)(report)
 
 
-def _finetuned(
-    data: str, root: str | None, data_options: dict[str, Any], choice: BackboneChoice, fabric: Fabric
-) -> dict[str, Any]:
+def _finetuned(settings: Settings, fabric: Fabric, quiet: bool) -> dict[str, Any]:
     """Let the backbone learn the seen classes of a data set, and keep the features that it makes then."""
-    from pren.runs.config import RunConfig
     from pren.runs.opening import open_problem
 
-    config = choice.applied(RunConfig(data=data, root=root, options=data_options))
+    config = settings.with_backbone(settings.config())
     started = time.perf_counter()
-    with extraction(not fabric.is_global_zero) as on_progress:
+    with extraction(quiet or not fabric.is_global_zero) as on_progress:
         problem, _ = open_problem(config, fabric, on_progress)
     return {
         "images": len(problem.train) + len(problem.pool),
@@ -144,6 +132,7 @@ def _files(data: str, root: str | None, data_options: dict[str, Any]) -> list[Im
     from pren.data.folder.class_tables import SIGNATURES
     from pren.images.files import ImageFolder, image_files
     from pren.images.photographs import has_photographs
+    from pren.runs.settings import wants_images
 
     if data not in DATASETS and Path(data).is_dir() and not (Path(data) / SIGNATURES).exists():
         return [ImageFolder(data)]

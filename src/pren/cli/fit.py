@@ -1,9 +1,8 @@
-"""``pren fit``: train a method and leave a run folder."""
+"""``pren fit``: fit a method, label the pool and keep it all in a run folder."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,97 +11,114 @@ import typer
 
 from pren.cli import options
 from pren.cli.bundles import bundled
-from pren.cli.forecast import chosen_method
 from pren.cli.launch import Processes, launch
-from pren.cli.options import DataChoice, Json, command_line
-from pren.cli.output import print_json, show_log
+from pren.cli.options import BackboneChoice, DataChoice, Json, TrustChoice, command_line, settings_of
+from pren.cli.output import Talk, print_json, say, show_log
 from pren.cli.progress import extraction, interruptible, rehearsals, rounds
-from pren.cli.report import NoReport, write_report
-from pren.cli.trust import TrustChoice
-from pren.cli.vision import BackboneChoice
 from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
-    from lightning_fabric import Fabric
-
     from pren.runs.config import RunConfig
+    from pren.runs.result import RunResult, RunState
 
 
 @bundled
 def fit(
     data: Annotated[str | None, options.Data] = None,
     *,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The run folder; by default a name under runs/.")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option("--resume", metavar="RUN", help="Go on with this run, which was interrupted.")
+    ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--continue",
+            metavar="RUN",
+            help="A new run with the settings and the model of this one, after you labelled more.",
+        ),
+    ] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.html.")] = False,
+    json: Json = False,
+    talk: Talk,
     chosen: DataChoice,
     vision: BackboneChoice,
     method: options.MethodName = None,
-    seed: Annotated[int | None, typer.Option(help="The same seed gives the same model, with as many threads.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder; by default a name under runs/.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run in --out.")] = False,
-    start: Annotated[
-        Path | None,
-        typer.Option("--continue", metavar="RUN", help="A new run from this one's model and settings: more data."),
-    ] = None,
     assignments: options.Assignments = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="The same seed gives the same model, with as many threads.", rich_help_panel=options.METHOD),
+    ] = None,
     trust: TrustChoice,
-    processes: Processes,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.yaml",
+            help="Settings, such as 'pren tune' writes; options win.",
+            rich_help_panel=options.RUNNING,
+        ),
+    ] = None,
     accelerator: options.Accelerator = "auto",
-    config: Annotated[Path | None, typer.Option(metavar="FILE.yaml", help="Settings; other options win.")] = None,
     threads: options.Threads = None,
-    no_report: NoReport = False,
-    json: Json = False,
+    processes: Processes,
 ) -> None:
-    """Train a method, label the pool and keep the model."""
-    show_log()
-    if start is not None and (resume or out is None):
-        raise PrenError(
-            "option-conflict", "--continue RUN makes a new run: name its folder with --out, and leave --resume out."
-        )
-    params, data_options = options.parse_assignments(assignments or []), chosen.options()
+    """Label photographs of classes that have no labelled ones.
+
+    DATA is a folder with images/CLASS/*.jpg (labelled), unlabelled/*.jpg and a description of every class
+    (signatures.csv or descriptions.csv). 'pren data check DATA' says what is missing.
+    """
+    show_log(talk)
+    if start is not None and out is None:
+        raise PrenError("option-conflict", "--continue RUN makes a new run: name its folder with --out.")
+    if resume is not None and out is not None:
+        raise PrenError("option-conflict", "--resume RUN goes on in that folder: leave --out out.")
+    settings = settings_of(chosen, vision, trust, data=data, method=method, assignments=assignments, seed=seed)
     fabric = launch(processes, accelerator)
-
-    def read_config() -> RunConfig:
-        from pren.runs.store.folder import RunFolder
-
-        before = out if resume else start
-        base = None if before is None else RunFolder.open(before).config().model_dump()
-        given = {"data": data, "method": method, **chosen.settings(), **trust.settings()}
-        built = options.build_config(given, data_options, params, config, base)
-        return options.with_seed(chosen_method(built, vision, quiet=not fabric.is_global_zero), seed)
-
-    wanted = _agree(fabric, read_config)
-    folder = out or _default_folder(wanted)
-    quiet = not fabric.is_global_zero  # of several processes, one speaks
     from pren.methods.registry import METHODS
-    from pren.runs.store.folder import REPORT_FILE
-    from pren.runs.train import train
+    from pren.runs.fit import Progress, configure, run
 
-    title, command = f"{METHODS[wanted.method].title} on {wanted.data}", command_line()
-    advice = partial(how_to_resume, folder)
-    with (
-        rounds(title, quiet) as on_round,
-        extraction(quiet) as on_extract,
-        rehearsals(quiet) as on_rehearsal,
-        interruptible(advice, quiet),
-    ):
-        run = train(
-            wanted,
-            folder,
-            resume=resume,
-            start=start,
-            command=command,
-            on_round=on_round,
-            on_extract=on_extract,
-            on_rehearsal=on_rehearsal,
-            on_finish=None if no_report else write_report,
-            fabric=fabric,
-        )
-    if not quiet:
-        if not no_report and not (run.path / REPORT_FILE).exists():  # it was finished before
-            write_report(run, None)
-        from pren.cli.summary import show_summary
-        from pren.runs.summary import run_summary
+    quiet = talk.quiet or not fabric.is_global_zero  # of several processes, one speaks
+    with extraction(quiet) as on_extract, rehearsals(quiet) as on_rehearsal:
+        progress = Progress(None, on_extract, on_rehearsal)
+        wanted = configure(settings, resume=resume, start=start, file=config, fabric=fabric, progress=progress)
+        folder = resume or out or default_folder(wanted)
+        title = f"{METHODS[wanted.method].title} on {wanted.data}"
+        with rounds(title, quiet) as on_round, interruptible(partial(how_to_resume, folder), quiet):
+            result = run(
+                wanted,
+                folder,
+                resume=resume is not None,
+                start=start,
+                report=not no_report,
+                command=command_line(),
+                progress=Progress(on_round, on_extract, on_rehearsal),
+                fabric=fabric,
+            )
+    if result is not None:
+        print_json(result.to_dict()) if json else show_result(result)
 
-        (print_json if json else show_summary)(run_summary(run))
+
+def show_state(state: RunState) -> None:
+    """Say what a run is."""
+    title, *more = state.opening()
+    say(title, style="bold")
+    for line in more:
+        say(line)
+    hashes = state.config.record.get("hashes")
+    split_hash = hashes.get("split", "?") if isinstance(hashes, dict) else "?"
+    say(f"split {split_hash}, seed {state.params.get('seed', '-')}")
+
+
+def show_result(result: RunResult, every_class: bool = False) -> None:
+    """Say what a run is, what to expect of its labels, and where they are."""
+    show_state(result)
+    say("")
+    first, *rest = result.lines(every_class)
+    say(first, style="bold")
+    for line in (*rest, "", *result.places()):
+        say(line)
 
 
 def how_to_resume(folder: Path) -> str:
@@ -111,17 +127,17 @@ def how_to_resume(folder: Path) -> str:
 
     kept = (folder / MODEL_FILE).is_file()
     left = "The model of the last finished round is kept and can be used." if kept else "No round was finished yet."
-    return f"{left} Go on with: pren fit --resume --out {shlex.quote(str(folder))}"
+    return f"{left} Go on with: pren fit --resume {shlex.quote(str(folder))}"
 
 
-def _default_folder(config: RunConfig) -> Path:
+def default_folder(config: RunConfig) -> Path:
     """A name that tells runs apart: runs/cub-PS-gzsl-fold=1-pren-0."""
     backbone = config.params.get("backbone")
     if config.extractor is not None:
         asked = config.extractor
         way = "finetuned" if asked.finetune is not None else "trained" if asked.until is not None else "frozen"
         backbone = "-".join(filter(None, [way, "mirrored" if asked.mirrored else None, asked.backbone]))
-    # That it is images shows in the backbone.
+    # That these are photographs shows in the backbone.
     options = {key: value for key, value in config.options.items() if key != "images"}
     # Of a file the name without its ending; of a share like 0.2 all.
     short = {key: Path(value).stem if isinstance(value, str) else value for key, value in options.items()}
@@ -130,23 +146,3 @@ def _default_folder(config: RunConfig) -> Path:
     name = Path(config.data).resolve().stem  # also of "."
     parts = [name, config.split, setting, backbone, *chosen, config.method, str(config.params.get("seed", 0))]
     return Path("runs") / "-".join(filter(None, parts)).replace("/", "-")  # as in clip:MODEL/TAG
-
-
-def _agree(fabric: Fabric, read_config: Callable[[], RunConfig]) -> RunConfig:
-    """What to do, in every process; the first one alone needs the files that say it."""
-    if fabric.world_size == 1:
-        return read_config()
-    from pren.runs.config import RunConfig
-    from pren.training.processes import agreed, share_text, watching
-
-    text = ""
-    with watching(fabric):
-        with agreed(fabric):
-            if fabric.is_global_zero:
-                try:
-                    text = read_config().model_dump_json()
-                except ValueError as error:  # half a character in a name, for example
-                    raise PrenError(
-                        "settings-not-text", f"These settings cannot be passed on to other processes: {error}"
-                    ) from error
-        return RunConfig.model_validate_json(share_text(fabric, text))

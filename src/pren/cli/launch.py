@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from pren.cli.options import EXPERT
 from pren.cli.output import complain
 from pren.foundation.children import end_with_parent, ended_by
 from pren.foundation.errors import PrenError
@@ -39,12 +40,18 @@ PATIENCE = 20.0  # seconds that the others have to end by themselves after one h
 class Processes:
     """How many processes there are to be, and where."""
 
-    devices: Annotated[int, typer.Option(min=1, help="Processes on this machine, each on a device of its own.")] = 1
-    nodes: Annotated[int, typer.Option(min=1, help="Machines; start the same command on each of them.")] = 1
-    node_rank: Annotated[int, typer.Option(min=0, help="Which of the machines this is, from 0.")] = 0
-    main_address: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Where the others find machine 0.")] = (
-        None
-    )
+    devices: Annotated[
+        int, typer.Option(min=1, help="Processes on this machine, each on a device of its own.", rich_help_panel=EXPERT)
+    ] = 1
+    nodes: Annotated[
+        int, typer.Option(min=1, help="Machines; start the same command on each of them.", rich_help_panel=EXPERT)
+    ] = 1
+    node_rank: Annotated[
+        int, typer.Option(min=0, help="Which of the machines this is, from 0.", rich_help_panel=EXPERT)
+    ] = 0
+    main_address: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where the others find machine 0.", rich_help_panel=EXPERT)
+    ] = None
 
     def __post_init__(self) -> None:
         if self.nodes > 1 and self.main_address is None:

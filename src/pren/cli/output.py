@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -38,10 +39,18 @@ class _VisibleFormatter(logging.Formatter):
         return visible(super().formatMessage(record))
 
 
-def show_log() -> None:
+@dataclass(frozen=True)
+class Talk:
+    """How much a command says on the way."""
+
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only the result and what goes wrong.")] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more on the way.")] = False
+
+
+def show_log(talk: Talk) -> None:
     """Send the library's log to standard error."""
     logger = logging.getLogger("pren")
-    logger.setLevel(logging.INFO)
+    logger.setLevel(logging.WARNING if talk.quiet else logging.DEBUG if talk.verbose else logging.INFO)
     if not logger.handlers:
         handler = RichHandler(console=stderr(), show_time=False, show_path=False, markup=False)
         handler.setFormatter(_VisibleFormatter())

@@ -11,15 +11,13 @@ import typer
 
 from pren.cli.bundles import bundled
 from pren.cli.launch import Processes, launch
-from pren.cli.options import Accelerator, Json, Threads, check_new, command_line
-from pren.cli.output import print_json, say, show_log, stdout, table
+from pren.cli.options import Accelerator, CacheFolder, Json, MinAccuracy, Threads, WeightsFile, check_new, command_line
+from pren.cli.output import Talk, print_json, say, show_log, stdout, table
 from pren.cli.progress import continued, extraction
-from pren.cli.trust import Precision
-from pren.cli.vision import CacheFolder, WeightsFile
 from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
-    from pren.label import Labelled, Record, Sorter, Wanted
+    from pren.label import Labelled, Predictions, Sorter, Wanted
     from pren.label.predictor import Opened, Predictor
 
 log = logging.getLogger(__name__)
@@ -83,20 +81,21 @@ def predict(
     weights: WeightsFile = None,
     cache: CacheFolder = None,
     among: Annotated[str | None, typer.Option(help="unseen, seen or all; by default as the model was fitted.")] = None,
-    precision: Precision = None,
+    min_accuracy: MinAccuracy = None,
     processes: Processes,
     accelerator: Accelerator = "auto",
     threads: Threads = None,
     json: Json = False,
+    talk: Talk,
 ) -> None:
     """Label photographs or feature vectors, best class first.
 
     With --out, what is finished outlives an interruption: the same command goes on from there.
     """
-    show_log()
+    show_log(talk)
     from pren.label import Wanted, find_writer, label, parts_folder, was_finished
 
-    out, wanted = where.table(), Wanted(top, among, precision)
+    out, wanted = where.table(), Wanted(top, among, min_accuracy)
     if out is None and (where.form is not None or processes.devices * processes.nodes > 1):
         raise PrenError("option-conflict", "--format, --devices and --nodes are for a file: say which with --out.")
     if out is not None and was_finished(out):
@@ -112,16 +111,16 @@ def predict(
     with watching(fabric):
         with agreed(fabric):
             predictor = Predictor.load(run, weights, cache, apart(fabric))
-            predictor.check(top, among, precision)
+            predictor.check(top, among, min_accuracy)
             opened = predictor.open(inputs[0] if len(inputs) == 1 else inputs, column)
             sorter = where.sorter(predictor, opened)
         if out is None:
             _print(predictor, opened, wanted, json)
             return
-        quiet = not fabric.is_global_zero  # of several processes, one speaks
+        quiet = talk.quiet or not fabric.is_global_zero  # of several processes, one speaks
         with continued(parts_folder(out), quiet), extraction(quiet, "labelling") as on_progress:
             done = label(predictor, run, opened, out, form, wanted, sorter, command_line(), on_progress, fabric)
-    if not quiet:
+    if fabric.is_global_zero:
         _tell(done, where, out, json)
 
 
@@ -149,36 +148,34 @@ def _check_outside(folder: Path | None, inputs: list[Path]) -> None:
 
 def _print(predictor: Predictor, opened: Opened, wanted: Wanted, json: bool) -> None:
     """Show the labels; the first ones are there when all are, so this is for few."""
-    from pren.label import records
-
-    found = predictor.predict(opened, wanted.top, wanted.among, wanted.precision)
+    found = predictor.label(opened, wanted.top, wanted.among, wanted.min_accuracy)
     reasons = list(filter(None, found.errors))
     if reasons and len(reasons) == len(found):
         raise PrenError(
             "input-unreadable",
-            reasons[0] if len(found) == 1 else f"None of the {len(found)} images can be read: {reasons[0]}",
+            reasons[0] if len(found) == 1 else f"None of the {len(found)} inputs can be read: {reasons[0]}",
         )
     for reason in reasons:
         log.warning("%s", reason)
-    rows = records(found)
     if json:
+        rows = [row.to_json() for row in found.rows()]
         unsure = sum(not row["error"] and not row["classes"] for row in rows)
-        print_json({**_facts(len(found), len(reasons), unsure, found.classes.shape[1]), "predictions": rows})
+        print_json({**_facts(len(found), len(reasons), unsure, found.top), "predictions": rows})
     else:
-        stdout().print(table(["input", "class", "score", "confidence", "familiarity"], _lines(rows), 2))
+        stdout().print(table(["input", "class", "score", "confidence", "familiarity"], _lines(found), 2))
 
 
 def _facts(inputs: int, unreadable: int, unsure: int, top: int) -> dict[str, Any]:
     return {"inputs": inputs, "unreadable": unreadable, "unsure": unsure, "top": top}
 
 
-def _lines(rows: list[Record]) -> list[list[Any]]:
+def _lines(found: Predictions) -> list[list[Any]]:
     """For people: a line for every class."""
     lines: list[list[Any]] = []
-    for row in rows:
-        none = "cannot be read" if row["error"] else "not sure enough"
-        best = [[label["class"], f"{label['score']:.4g}"] for label in row["classes"]] or [[none, ""]]
-        sure = ["" if row[key] is None else f"{row[key]:.2f}" for key in ("confidence", "familiarity")]
+    for row in found.rows():
+        none = "cannot be read" if row.error else "not sure enough"
+        best = [[name, f"{score:.4g}"] for name, score in row.classes] or [[none, ""]]
+        sure = ["" if share is None else f"{share:.2f}" for share in (row.confidence, row.familiarity)]
         for place, cells in enumerate(best):
-            lines.append([row["input"], *cells, *sure] if not place else ["", *cells, "", ""])
+            lines.append([row.input, *cells, *sure] if not place else ["", *cells, "", ""])
     return lines

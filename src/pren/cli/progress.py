@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pren.core.progressive import Round
     from pren.images.extraction import OnProgress
     from pren.methods.base import Method
-    from pren.runs.train import OnRound
+    from pren.runs.fit import OnRound
     from pren.trust import OnRehearsal
 
 SECONDS_BETWEEN_LINES = 10
@@ -55,8 +55,11 @@ def _figure(name: str, value: float) -> str:
 
 
 @contextmanager
-def counted(title: str, unit: str) -> Iterator[Callable[[int, int, str], None]]:
+def counted(title: str, unit: str, quiet: bool = False) -> Iterator[Callable[[int, int, str], None]]:
     """Show work whose parts are counted; yields what to call with how many are done, of how many, and a line."""
+    if quiet:
+        yield lambda done, total, line: None
+        return
     with _bar(unit, TimeElapsedColumn()) as (console, progress):
         task = progress.add_task(unit, total=None)
         say(title, console, "bold")

@@ -9,47 +9,39 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pren.cli.bundles import bundled
-from pren.cli.options import Json, Threads, check_new
-from pren.cli.output import print_json, say, show_log
-from pren.cli.vision import RunData
+from pren.cli.options import Json, RunData, Threads, check_new
+from pren.cli.output import Talk, print_json, say, show_log
 from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
-    from pren.runs.reopening import Outcome
-    from pren.runs.store.folder import RunFolder
+    from pren.runs.result import RunResult
 
 log = logging.getLogger(__name__)
-
-NoReport = Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")]
 
 
 @bundled
 def report(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="FOLDER", help="A run folder, or what 'pren compare', 'tune' or 'reproduce' wrote to."),
+        typer.Argument(metavar="DIR", help="A run folder, or what 'pren compare', 'tune' or 'reproduce' wrote to."),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.html", help="Where to write it; not over a file. By default report.html in FOLDER."),
+        typer.Option(metavar="FILE.html", help="Where to write it; not over a file. By default report.html in DIR."),
     ] = None,
     *,
     where: RunData,
     threads: Threads = None,
     json: Json = False,
+    talk: Talk,
 ) -> None:
     """Make one HTML file to look at: what to trust, what to label next, charts and photographs. It needs no network."""
-    show_log()
-    from pren.report import report_run
-    from pren.research.pages import is_experiment, report_experiments
-    from pren.runs.store.folder import RunFolder
-
+    show_log(talk)
     check_new(out)
-    if is_experiment(folder):
-        written = report_experiments(folder, out)
-    else:
-        run = RunFolder.open(folder)
-        written = report_run(run, *_opened(run, where), out)
+    from pren.report import write_report
+    from pren.research.pages import is_experiment, report_experiments
+
+    written = report_experiments(folder, out) if is_experiment(folder) else write_report(_opened(folder, where), out)
     if json:
         found = {"report": str(written.path), "bytes": written.size, "photographs": written.photographs}
         print_json(found)
@@ -57,27 +49,18 @@ def report(
     say(f"Report: {written.path} ({written.size / 1e6:.1f} MB). Open it in a browser.")
 
 
-def _opened(run: RunFolder, where: RunData) -> tuple[Outcome | None, str]:
-    """A run's model and data; if these are not there, and nobody has said where, why."""
-    from pren.runs.reopening import open_run
+def _opened(folder: Path, where: RunData) -> RunResult:
+    """A run with its data; without them if they are not there, unless the caller says where they are."""
+    from dataclasses import replace
+
+    from pren.runs.result import load_result
 
     said = where.said()
-    if not run.finished():
-        return None, ""  # which the report says better
+    result = load_result(folder)
     try:
-        return open_run(run, **said), ""
+        return load_result(folder, with_data=True, **said)
     except PrenError as error:
         if any(said.values()):
             raise
         log.warning("The report is without photographs: %s", error)
-        return None, str(error)
-
-
-def write_report(run: RunFolder, outcome: Outcome | None) -> None:
-    """Write the report of a run that has been finished; what goes wrong is no reason to fail now."""
-    from pren.report import report_run
-
-    try:
-        report_run(run, *((outcome, "") if outcome is not None else _opened(run, RunData())))
-    except PrenError as error:
-        log.warning("There is no report: %s", error)
+        return replace(result, missing=str(error))

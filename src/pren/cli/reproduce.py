@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pren.cli.bundles import bundled
 from pren.cli.options import Json, Root, Threads, command_line
-from pren.cli.output import percent, print_json, say, show_log, stdout, table
+from pren.cli.output import Talk, percent, print_json, say, show_log, stdout, table
 from pren.cli.progress import continued, counted
 from pren.foundation.errors import PrenError, suggest
 
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
     from pren.research.reproduction.sheets import Sheet
 
 
+@bundled
 def reproduce(
     part: Annotated[
         str, typer.Argument(metavar="PART", help="datasets, zsl, gzsl, sensitivity, complexity, claims or all.")
     ],
+    *,
     root: Root = None,
-    features: Annotated[
+    features_file: Annotated[
         str | None, typer.Option(metavar="FILE.mat", help="A features file of the benchmarks' own folders.")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many; methods without randomness run once.")] = 3,
@@ -47,12 +50,13 @@ def reproduce(
     stored: Annotated[bool, typer.Option("--stored", help="Show what has been computed, and compute nothing.")] = False,
     threads: Threads = None,
     json: Json = False,
+    talk: Talk,
 ) -> None:
     """Reproduce a table or figure of the paper with the data at hand; the rest says what is missing.
 
     Each cell is computed once and kept: the same command goes on, and parts share their cells.
     """
-    show_log()
+    show_log(talk)
     from pren.methods.registry import METHODS
     from pren.research.pages import report_experiments
     from pren.research.parameters import Parameters, read_parameters
@@ -63,8 +67,8 @@ def reproduce(
     if part not in PARTS:
         raise PrenError("unknown-name", f"The paper has no part {part!r}. {suggest(part, PARTS)}")
     given = reduce(or_, map(read_parameters, params or []), Parameters())
-    plan = Plan(root, features, 1 if quick else seeds, quick, paper_protocol, given)
-    with counted(f"Reproducing {part}{' (QUICK)' if quick else ''}", "cells") as show, continued(out):
+    plan = Plan(root, features_file, 1 if quick else seeds, quick, paper_protocol, given)
+    with counted(f"Reproducing {part}{' (QUICK)' if quick else ''}", "cells", talk.quiet) as show, continued(out):
 
         def on_cell(done: int, total: int, task: Task, result: Result) -> None:
             figure = percent(result.figures.get("top1", result.figures.get("h")))

@@ -2,27 +2,53 @@
 
 from __future__ import annotations
 
-from pren.cli.options import Json, RunPath
-from pren.cli.output import print_json, show_log, stdout, table
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pren.cli.bundles import bundled
+from pren.cli.fit import show_result, show_state
+from pren.cli.options import Json, RunPath, check_new
+from pren.cli.output import Talk, print_json, say, show_log, stdout, table
+from pren.foundation.errors import PrenError
 
 
-def show(run: RunPath, json: Json = False) -> None:
-    """Show what a run was asked to do, how it went and how well it did."""
-    show_log()
-    from pren.cli.summary import show_summary
-    from pren.runs.store.folder import RunFolder
-    from pren.runs.summary import run_summary
+@bundled
+def show(
+    run: RunPath,
+    labels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the labels: .csv, .jsonl or .parquet.")
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help="Of --labels: csv, jsonl, parquet, label-studio or fiftyone.")
+    ] = None,
+    *,
+    json: Json = False,
+    talk: Talk,
+) -> None:
+    """Show what a run was asked to do, how it went and how good its labels are."""
+    show_log(talk)
+    from pren.runs.result import RunResult, load_state
 
-    folder = RunFolder.open(run)
-    summary = run_summary(folder)
-    history = folder.history()
+    check_new(labels)
+    state = load_state(run)
+    if labels is not None:
+        if not isinstance(state, RunResult):
+            raise PrenError("run-unfinished", f"{run} has no labels yet: go on with 'pren fit --resume {run}'.")
+        state.write_labels(labels, form)
     if json:
-        print_json({**summary, "history": history})
+        print_json({**state.to_dict(), "history": list(state.history)})
         return
-    show_summary(summary, every_class=True)
-    stdout().print("", table(["parameter", "value"], summary["params"].items(), 2), sep="\n")
-    if history:
-        columns = list(history[-1])
-        rows = [["-" if row[name] is None else row[name] for name in columns] for row in history]
+    if isinstance(state, RunResult):
+        show_result(state, every_class=True)
+    else:
+        show_state(state)
+    stdout().print("", table(["parameter", "value"], state.params.items(), 2), sep="\n")
+    if state.history:
+        columns = list(state.history[-1])
+        rows = [["-" if row[name] is None else row[name] for name in columns] for row in state.history]
         rows = [[f"{cell:.3f}" if isinstance(cell, float) else cell for cell in row] for row in rows]
         stdout().print("", table(columns, rows, 0), sep="\n")
+    if labels is not None:
+        say(f"The labels are in {labels}.")

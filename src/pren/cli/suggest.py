@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from pren.cli.bundles import bundled
-from pren.cli.options import Json, RunPath, Threads, check_new
-from pren.cli.output import percent, print_json, say, show_log, stdout, table
-from pren.cli.vision import RunData
+from pren.cli.options import Json, RunData, RunPath, Threads, check_new
+from pren.cli.output import Talk, percent, print_json, say, show_log, stdout, table
 from pren.foundation.errors import PrenError
 
 
@@ -25,15 +24,16 @@ def suggest(
     where: RunData,
     threads: Threads = None,
     json: Json = False,
+    talk: Talk,
 ) -> None:
     """Name the photographs of the pool whose labels would help most: unsure, and each standing for many others."""
-    show_log()
+    show_log(talk)
     from pren.foundation.files import write_csv
-    from pren.runs.store.folder import RunFolder
+    from pren.runs.result import load_result
     from pren.runs.suggest import suggest_for_run
 
     check_new(out)
-    found = suggest_for_run(RunFolder.open(run), count, **where.said())
+    found = suggest_for_run(load_result(run, with_data=True, **where.said()), count)
     if out is not None:
         if found.labels is None:
             raise PrenError(
@@ -43,13 +43,13 @@ def suggest(
             )
         write_csv(out, ("file", "class"), found.rows())
     if json:
-        print_json({"images": [image._asdict() for image in found.images], "out": None if out is None else str(out)})
+        print_json({"inputs": [each._asdict() for each in found.inputs], "out": None if out is None else str(out)})
         return
-    if not found.images:
-        say("Every image of the pool has a label already.")
+    if not found.inputs:
+        say("Every input of the pool has a label already.")
         return
-    rows = [(*image[:3], percent(image.confidence)) for image in found.images]
-    stdout().print(table(["image", "label now", "runner-up", "sure, per cent"], rows, 3))
+    rows = [(*each[:3], percent(each.confidence)) for each in found.inputs]
+    stdout().print(table(["input", "label now", "runner-up", "sure, per cent"], rows, 3))
     if out is not None:
         there = "" if found.labels == out.absolute() else f", save it as {_from_here(found.labels)}"
         say(f"Fill in the classes in {out}{there}, and fit again: labels that you give are learned from.")

@@ -11,10 +11,9 @@ import typer
 
 from pren.cli import options
 from pren.cli.bundles import bundled
-from pren.cli.options import DataChoice, Json, command_line
-from pren.cli.output import percent, print_json, say, show_log, stderr, stdout, table
+from pren.cli.options import BackboneChoice, DataChoice, Json, command_line, settings_of
+from pren.cli.output import Talk, percent, print_json, say, show_log, stderr, stdout, table
 from pren.cli.progress import continued, counted, extraction
-from pren.cli.vision import BackboneChoice
 from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
@@ -24,47 +23,59 @@ if TYPE_CHECKING:
 
 @bundled
 def tune(
-    method: Annotated[str, typer.Argument(metavar="METHOD", help="See 'pren list methods'.")],
     data: Annotated[str, options.Data],
     *,
+    method: Annotated[
+        str, typer.Option("--method", help="A name of 'pren list methods'.", rich_help_panel=options.METHOD)
+    ],
     trials: Annotated[int, typer.Option(min=1, help="How many there are to be in all.")] = 50,
-    chosen: DataChoice,
-    vision: BackboneChoice,
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A parameter that is fixed, not chosen; repeatable."),
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where to keep the study; by default under tuning/.")
     ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="The same seed gives the same parameters, with as many threads.")
-    ] = 0,
     start: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Try the parameters of this configuration first, not the defaults."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where the study is kept; by default a name under tuning/.")] = None,
-    threads: options.Threads = None,
     json: Json = False,
+    talk: Talk,
+    chosen: DataChoice,
+    vision: BackboneChoice,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A parameter that is fixed, not chosen. Repeat.",
+            rich_help_panel=options.METHOD,
+        ),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0, help="The same seed gives the same parameters, with as many threads.", rich_help_panel=options.METHOD
+        ),
+    ] = 0,
+    threads: options.Threads = None,
 ) -> None:
-    """Choose parameters without a look at the test: on the split's validation folds, or folds of the seen classes.
+    """Choose a method's parameters without a look at the test: on validation folds, or folds of the seen classes.
 
     The same command goes on with a study that was interrupted.
     """
-    show_log()
+    show_log(talk)
     from pren.foundation.extras import need
     from pren.methods.registry import METHODS
     from pren.research.tuning import tune as run
 
     optuna_log = need("optuna.logging", "tune")
     optuna_log.set_verbosity(optuna_log.WARNING)
-    params = options.parse_assignments(assignments or [])
-    given = {"data": data, "method": method, **chosen.settings()}
-    config = vision.applied(options.build_config(given, chosen.options(), params))
-    if "seed" not in params and "seed" in METHODS[method].method.params:
-        config = options.with_seed(config, seed)
+    fixed = options.parse_assignments(assignments)
+    usual = seed if "seed" not in fixed and "seed" in METHODS[method].method.params else None
+    settings = settings_of(chosen, vision, data=data, method=method, assignments=assignments, seed=usual)
+    config = settings.with_backbone(settings.config())
     first = None if start is None else _params_of(start, method)
     folder = out or _default_folder(config)
     title = f"Tuning {METHODS[method].title} on {config.data} ({config.setting})"
-    with counted(title, "trials") as show, extraction() as on_extract, continued(folder):
+    with counted(title, "trials", talk.quiet) as show, extraction(talk.quiet) as on_extract, continued(folder):
 
         def on_trial(number: int, trial: Trial, best: Trial | None) -> None:
             result = f"failed: {trial.error}" if trial.value is None else percent(trial.value)

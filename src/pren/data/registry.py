@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -36,7 +36,6 @@ class Dataset:
     summary: str
     load: Callable[..., Loaded]
     splits: tuple[str, ...] = ()
-    params: Mapping[str, Any] = field(default_factory=dict)
     needs_root: bool = False
     file_options: tuple[str, ...] = ()
     folder_options: tuple[str, ...] = ()
@@ -55,7 +54,6 @@ def register_dataset(
     summary: str,
     splits: tuple[str, ...] = (),
     *,
-    params: Mapping[str, Any] | None = None,
     needs_root: bool = False,
     file_options: tuple[str, ...] = (),
     folder_options: tuple[str, ...] = (),
@@ -69,14 +67,13 @@ def register_dataset(
         name: What `load` knows it by.
         summary: One line for people.
         splits: Which there are; the first is the default.
-        params: Recommended parameters of methods that have them all, such as PrEN and its variants.
         needs_root: Whether it is read from a folder (`root`) that the user has.
         file_options: Those of its options that name files: of its own folder by a bare name, else by a path.
         folder_options: Those of its options that may be the path of a folder.
     """
 
     def register(loader: Loader) -> Loader:
-        entry = Dataset(name, summary, loader, splits, params or {}, needs_root, file_options, folder_options)
+        entry = Dataset(name, summary, loader, splits, needs_root, file_options, folder_options)
         DATASETS.add(name, entry)
         return loader
 
@@ -88,7 +85,7 @@ for _name, _summary, _loader in (
     ("numbers", "The numbers 00 to 99 in real handwritten digits; embedded, nothing to download.", load_numbers),
     ("numbers-features", _PIXELS, partial(load_numbers, form="features")),
 ):
-    register_dataset(_name, _summary, SPLITS, params={"dim": 10, "hidden": (128, 128)})(_loader)
+    register_dataset(_name, _summary, SPLITS)(_loader)
 
 _FILES: dict[str, Any] = {"needs_root": True, "file_options": ("features",), "folder_options": ("images",)}
 for _name, _summary in {

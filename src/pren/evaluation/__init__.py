@@ -12,6 +12,7 @@ from pren.evaluation.metrics import (
     check_answers,
     evaluate,
     evaluate_marks,
+    evaluate_scores,
 )
 from pren.evaluation.reliability import Reliability, reliability
 from pren.evaluation.rounds import round_figures
@@ -30,6 +31,7 @@ __all__ = [
     "check_answers",
     "evaluate",
     "evaluate_marks",
+    "evaluate_scores",
     "reliability",
     "round_figures",
     "trade_off",

@@ -18,7 +18,8 @@ from sklearn.metrics import confusion_matrix
 from pren.core.pseudo import best_candidate
 from pren.evaluation.calibration import Sides, trade_off_of
 from pren.foundation.errors import PrenError
-from pren.problem import UNKNOWN, Answers, ClassTable, Setting, candidates_of
+from pren.problem import UNKNOWN, Answers, ClassTable, Problem, Setting, candidates_of
+from pren.problem.scoring import Scoring, scorer
 
 FIGURES: dict[Setting, tuple[str, ...]] = {"zsl": ("top1", "macc"), "gzsl": ("u", "s", "h", "ausuc")}  # what to show
 MAIN_FIGURE: dict[Setting, str] = {"zsl": "top1", "gzsl": "h"}  # what to choose parameters by
@@ -121,7 +122,21 @@ class Marks(NamedTuple):
         return cls(np.concatenate(predicted), np.concatenate(undefined), every)
 
 
-def evaluate(scores: NDArray[np.float64], answers: Answers, classes: ClassTable, setting: Setting) -> Metrics:
+def evaluate(model: Scoring, problem: Problem, answers: Answers) -> Metrics:
+    """Score the pool of a problem with a fitted model, and compare with the answers.
+
+    Args:
+        model: A fitted method.
+        problem: What it was fitted to, or another one with the same classes.
+        answers: The labels of the problem's pool; those that are `UNKNOWN` are left out.
+
+    Raises:
+        PrenError: If these do not fit together, scores hold NaN, or no answer is known.
+    """
+    return evaluate_scores(scorer(model, problem)(problem.pool), answers, problem.classes, problem.setting)
+
+
+def evaluate_scores(scores: NDArray[np.float64], answers: Answers, classes: ClassTable, setting: Setting) -> Metrics:
     """Compare scores with the answers; an image is taken for the candidate class that scores highest.
 
     Args:

@@ -3,22 +3,23 @@
 `label` does all of it; `WRITERS` are the forms that the table can have.
 """
 
-from pren.label.formats import WRITERS, find_writer
+from pren.label.formats import WRITERS, find_writer, write_labels
 from pren.label.job import Labelled, Wanted, label
 from pren.label.parts import parts_folder, was_finished
-from pren.label.records import Record, records
+from pren.label.predictions import Predictions, Row
 from pren.label.sorting import How, Sorter
 
 __all__ = [
     "WRITERS",
     "How",
     "Labelled",
-    "Record",
+    "Predictions",
+    "Row",
     "Sorter",
     "Wanted",
     "find_writer",
     "label",
     "parts_folder",
-    "records",
     "was_finished",
+    "write_labels",
 ]

@@ -15,8 +15,8 @@ from pren.foundation.files import replacing, sha256
 from pren.foundation.lock import Lock
 from pren.label.formats import WRITERS
 from pren.label.parts import Parts
+from pren.label.predictions import Row
 from pren.label.predictor import Opened, Predictor
-from pren.label.records import Record, records
 from pren.label.sorting import Sorter
 from pren.methods.storage import MODEL_FILE
 from pren.training.processes import agreed, single_process
@@ -31,11 +31,11 @@ OnLabelled = Callable[[int, int, int], None]  # inputs done, of them now, inputs
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which labels, as `Predictor.predict` has it."""
+    """Which labels, as `Predictor.label` has it."""
 
     top: int = 5
     among: str | None = None
-    precision: float | None = None
+    min_accuracy: float | None = None
 
 
 @dataclass
@@ -48,16 +48,16 @@ class Labelled:
     unsure: int = 0
     first_error: str = ""
 
-    def watch(self, batches: Iterator[list[Record]]) -> Iterator[list[Record]]:
+    def watch(self, batches: Iterator[list[Row]]) -> Iterator[list[Row]]:
         """Count on the way, and say what cannot be read."""
         for batch in batches:
-            for record in batch:
-                if record["error"]:
-                    self.first_error = self.first_error or record["error"]
+            for row in batch:
+                if row.error:
+                    self.first_error = self.first_error or row.error
                     self.unreadable += 1
                     if self.unreadable <= SHOWN:
-                        log.warning("%s", record["error"])
-                elif not record["classes"]:
+                        log.warning("%s", row.error)
+                elif not row.label:
                     self.unsure += 1
             yield batch
 
@@ -94,10 +94,10 @@ def label(
         PrenError: If the table cannot be written, another process is at it, or no input can be read.
     """
     fabric = fabric or single_process()
-    among, _ = predictor.check(wanted.top, wanted.among, wanted.precision)
+    among, _ = predictor.check(wanted.top, wanted.among, wanted.min_accuracy)
     ranks = min(wanted.top, int(predictor.model.classes_.among(among).sum()))
     facts = {"model": _digest(run), "source": opened.looks(), "inputs": len(opened), "rows": ROWS}
-    parts = Parts(out, {**facts, "top": ranks, "among": among, "precision": wanted.precision})
+    parts = Parts(out, {**facts, "top": ranks, "among": among, "min_accuracy": wanted.min_accuracy})
     sizes = [min(ROWS, len(opened) - start) for start in range(0, len(opened), ROWS)]
     done = Labelled(len(opened), ranks)
     lock = None
@@ -140,8 +140,8 @@ def _label_parts(
             if on_progress is not None:
                 on_progress(before + now + few, now + few, own)
 
-        found = predictor.predict(part, wanted.top, wanted.among, wanted.precision, told)
-        parts.write(number, records(found))
+        found = predictor.label(part, wanted.top, wanted.among, wanted.min_accuracy, told)
+        parts.write(number, found.rows())
         now += len(part)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from pren.foundation.errors import PrenError, reason
 from pren.foundation.files import WRITING, read_bytes, write_bytes, write_json
 from pren.foundation.lock import LOCK
-from pren.label.records import SURE, Record
+from pren.label.predictions import Row
 
 MANIFEST = "manifest.json"
 FINISHED = "finished.json"
@@ -22,7 +22,6 @@ FORMAT = 1
 LONG = 3600.0  # seconds
 PAUSE = 0.2
 MOST_BYTES = 1 << 30
-COLUMNS = ("input", "classes", *SURE, "error")
 
 
 def was_finished(out: Path) -> bool:
@@ -121,20 +120,22 @@ class Parts:
         """Whether there is any."""
         return any(self.folder.glob(PART))
 
-    def write(self, number: int, rows: list[Record]) -> None:
+    def write(self, number: int, rows: Iterable[Row]) -> None:
         """Keep a part."""
-        lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
+        lines = (json.dumps(row.to_json(), ensure_ascii=False, allow_nan=False) for row in rows)
         write_bytes(self._path(number), "".join(f"{line}\n" for line in lines).encode())
 
-    def read(self, sizes: Sequence[int]) -> Iterator[list[Record]]:
+    def read(self, sizes: Sequence[int]) -> Iterator[list[Row]]:
         """The rows of all parts, a part at a time; so many they have."""
         for number, size in enumerate(sizes):
             path = self._path(number)
             try:
-                rows = [json.loads(line) for line in read_bytes(path, MOST_BYTES).decode().split("\n")[:-1]]
+                rows = [
+                    Row.from_json(json.loads(line)) for line in read_bytes(path, MOST_BYTES).decode().split("\n")[:-1]
+                ]
                 if len(rows) != size:
                     raise ValueError(f"it has {len(rows)} rows, not {size}")
-                yield [{key: row[key] for key in COLUMNS} for row in rows]
+                yield rows
             except (ValueError, LookupError, TypeError, RecursionError) as error:
                 raise PrenError(
                     "damaged", f"{path} is damaged ({reason(error)}): remove it, and give the command again."

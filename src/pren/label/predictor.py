@@ -1,4 +1,4 @@
-"""A saved model as people use it: pictures, files or arrays in, classes out."""
+"""A saved model as people use it: photographs or arrays in, classes out."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from pren.images.photographs import recorded_backbone
 from pren.images.preprocessing import Preprocessing, plain
 from pren.images.side_by_side import FeatureStore, SideBySide
 from pren.images.sources import open_pictures
+from pren.label.predictions import Predictions
 from pren.methods.base import Method
-from pren.methods.storage import MODEL_FILE, load_model
-from pren.problem import UNKNOWN, ClassTable, candidates_of
+from pren.problem import UNKNOWN, candidates_of
 from pren.problem.inputs import CHUNK, Array, ArrayInputs, Inputs, as_inputs
 from pren.problem.scoring import top_classes
-from pren.runs.store.folder import RunFolder
+from pren.runs.store.models import load_model
 from pren.training.processes import single_process
 from pren.trust import Trust
 
@@ -69,40 +69,6 @@ class _Part(NamedTuple):
     errors: list[str]
 
 
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """The best classes of N inputs.
-
-    Attributes:
-        names: (N,) the path of each file; the place of what is no file.
-        classes: (N, top) rows of the class table, best first; `UNKNOWN` (-1) where an input cannot be read, or no label
-            is as sure as was asked for.
-        scores: (N, top) their scores; NaN where an input cannot be read.
-        errors: (N,) why an input cannot be read; "" if it can.
-        table: The class table.
-        confidence: (N,) how likely the best class is right, from 0 to 1; NaN where nobody knows: the model was not
-            rehearsed, or other classes were asked for than it was fitted for.
-        familiarity: (N,) from 0 to 1: near 0, an input looks like none of the classes; NaN where nobody knows.
-    """
-
-    names: tuple[str, ...]
-    classes: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    errors: tuple[str, ...]
-    table: ClassTable
-    confidence: NDArray[np.float64]
-    familiarity: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    @property
-    def labels(self) -> list[tuple[str, ...]]:
-        """The names of the best classes of every input; none where there are none."""
-        names = self.table.names
-        return [tuple(names[row] for row in best if row != UNKNOWN) for best in self.classes]
-
-
 class Predictor:
     """Labels pictures, files or arrays with a fitted model.
 
@@ -114,7 +80,7 @@ class Predictor:
         weights: The file with the frozen backbone's weights, if it is not where it was.
         cache: Where the features of files are kept; `PREN_CACHE` or ``~/.cache/pren`` by default. Those of pictures in
             memory are not kept.
-        trust: How far its labels can be trusted, as `pren.assess` tells; None if nobody knows.
+        trust: How far its labels can be trusted, as `pren.assess` tells; None if that is not known.
         fabric: Where the backbone computes: one process; None for the best device there is.
     """
 
@@ -141,15 +107,13 @@ class Predictor:
         fabric: Fabric | None = None,
     ) -> Predictor:
         """Take the model of a run folder, or of a folder that `Method.save` wrote."""
-        saved = (Path(folder) / MODEL_FILE).is_file() and not RunFolder(folder).holds_run()
-        model = load_model(folder) if saved else RunFolder.open(folder).model()
-        return cls(model, weights, cache, Trust.load(folder), fabric)
+        return cls(load_model(folder), weights, cache, Trust.load(folder), fabric)
 
     def scores(self, images: Images) -> NDArray[np.float64]:
-        """Score every class of N images as `predict` takes them: (N, L), columns as the rows of ``model.classes_``.
+        """Score every class of N images as `label` takes them: (N, L), columns as the rows of ``model.classes_``.
 
         Raises:
-            PrenError: If one of them cannot be read. (`predict` goes on without it.)
+            PrenError: If one of them cannot be read. (`label` goes on without it.)
         """
         parts = []
         for part in self._parts(self.open(images).inputs):
@@ -158,15 +122,27 @@ class Predictor:
             parts.append(part.scores)
         return np.concatenate(parts)
 
-    def predict(
+    def predict(self, images: Images, among: str | None = None) -> NDArray[np.str_]:
+        """Name the best class of every input, as scikit-learn's classifiers do.
+
+        Args:
+            images: As for `label`.
+            among: As for `label`.
+
+        Returns:
+            (N,) names of classes; "" for an input that cannot be read.
+        """
+        return self.label(images, 1, among).labels
+
+    def label(
         self,
         images: Images,
         top: int = 5,
         among: str | None = None,
-        precision: float | None = None,
+        min_accuracy: float | None = None,
         on_progress: OnPredicted | None = None,
     ) -> Predictions:
-        """Find the best classes of every input.
+        """Find the best classes of every input, with scores, confidence and familiarity.
 
         Args:
             images: One or several of: the path of an image file, a folder, a ``.tar`` file or a list of paths (.txt),
@@ -176,13 +152,14 @@ class Predictor:
                 these.
             top: How many classes; fewer if there are fewer candidates.
             among: "unseen", "seen" or "all"; by default "unseen" in ZSL and "all" in GZSL.
-            precision: Label only what is so sure, and so familiar, that this share of the labels is right: 0.95, say.
+            min_accuracy: Label only what is so sure, and so familiar, that this share of the labels is right: 0.95,
+                say.
             on_progress: Called now and then.
 
         Raises:
             PrenError: If these inputs are not for this model. One that cannot be read has an error in the result.
         """
-        among, trust = self.check(top, among, precision)
+        among, trust = self.check(top, among, min_accuracy)
         opened = self.open(images)
         table, setting = self.model.classes_, self.model.setting_
         errors: list[str] = []
@@ -194,26 +171,26 @@ class Predictor:
             confidence = np.full(len(scores), np.nan)
             if trust is not None:
                 confidence[~bad] = trust.sure(scores[~bad], table, setting, familiarity[~bad])
-                if precision is not None:
-                    best[~trust.reaches(precision, confidence)] = UNKNOWN
+                if min_accuracy is not None:
+                    best[~trust.reaches(min_accuracy, confidence)] = UNKNOWN
             errors += faults
-            found.append((best, values, confidence, familiarity))
+            found.append((best, np.where(best == UNKNOWN, np.nan, values), confidence, familiarity))
         classes, points, sure, familiar = (np.concatenate(part) for part in zip(*found, strict=True))
-        return Predictions(tuple(opened.names), classes, points, tuple(errors), table, sure, familiar)
+        return Predictions(tuple(opened.names), classes, points, sure, familiar, tuple(errors), table)
 
-    def check(self, top: int, among: str | None, precision: float | None) -> tuple[str, Trust | None]:
-        """What `predict` is told, before any work: among which classes, and how far labels are to be trusted then."""
+    def check(self, top: int, among: str | None, min_accuracy: float | None) -> tuple[str, Trust | None]:
+        """What `label` is told, before any work: among which classes, and how far labels are to be trusted then."""
         if top < 1:
             raise PrenError("option-value", f"top must be 1 or more, not {top}.")
         usual = candidates_of(self.model.setting_)
         among = among or usual
         self.model.classes_.among(among)
         trust = self.trust if among == usual else None
-        if precision is not None and trust is None:
+        if min_accuracy is not None and trust is None:
             raise PrenError(
                 "no-rehearsals",
-                "Nobody knows how sure these labels are. Rehearsals tell (pren fit --rehearsals 10), for the classes "
-                "that the model was fitted for.",
+                "How sure these labels are is not known: the model was not rehearsed, or other classes are asked for than "
+                "it was fitted for. Fit with --rehearsals 10.",
             )
         return among, trust
 
@@ -221,7 +198,7 @@ class Predictor:
         """Find out what the inputs are; pictures are not read yet.
 
         Args:
-            images: As for `predict`.
+            images: As for `label`.
             column: With it, ``.csv`` files are lists, too: which column has the paths.
         """
         if isinstance(images, Opened):

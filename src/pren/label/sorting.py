@@ -13,7 +13,7 @@ from typing import Literal
 from pren.foundation.errors import PrenError
 from pren.foundation.files import WRITING, make_folder, remove
 from pren.images.files import ImageFiles
-from pren.label.records import Record
+from pren.label.predictions import Row
 from pren.problem.inputs import Inputs
 
 How = Literal["link", "symlink", "copy"]
@@ -44,15 +44,14 @@ class Sorter:
         self._files, self._how, self._folder = photographs, how, folder
         self._folders = {name: folder / safe for name, safe in folder_names(classes).items()}
 
-    def watch(self, batches: Iterable[list[Record]]) -> Iterator[list[Record]]:
+    def watch(self, batches: Iterable[list[Row]]) -> Iterator[list[Row]]:
         """Sort on the way."""
         place = 0
         for batch in batches:
-            for record in batch:
-                if not record["error"]:
-                    best = record["classes"][0]["class"] if record["classes"] else None
-                    folder = self._folders[best] if best is not None else self._folder / UNSURE
-                    self._put(place, folder, PurePosixPath(record["input"]).name)
+            for row in batch:
+                if not row.error:
+                    folder = self._folders[row.label] if row.label else self._folder / UNSURE
+                    self._put(place, folder, PurePosixPath(row.input).name)
                 place += 1
             yield batch
 

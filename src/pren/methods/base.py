@@ -151,17 +151,18 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
         gamma = self.gamma if self.chosen_gamma_ is None else self.chosen_gamma_
         return calibrated(scores, self.classes_, self.setting_, gamma)
 
-    def predict(self, inputs: Inputs | Array, among: str | None = None) -> NDArray[np.int64]:
-        """Predict classes.
+    def predict(self, inputs: Inputs | Array, among: str | None = None) -> NDArray[np.str_]:
+        """Name the best class of every input.
 
         Args:
             inputs: N images or feature vectors.
             among: "unseen", "seen" or "all"; by default "unseen" in ZSL and "all" in GZSL.
 
         Returns:
-            (N,) rows of the class table.
+            (N,) names of classes.
         """
-        return best_candidate(self.scores(inputs), self.classes_.among(among or candidates_of(self.setting_)))
+        rows = best_candidate(self.scores(inputs), self.classes_.among(among or candidates_of(self.setting_)))
+        return self.classes_.named(rows)
 
     def embed(self, inputs: Inputs | Array) -> NDArray[np.float64]:
         """Features as the method sees them: N images or feature vectors -> (N, d), prepared or of its backbone."""

@@ -83,6 +83,10 @@ class ClassTable:
         """(L,) True where nobody has labelled an image."""
         return ~self.seen
 
+    def named(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
+        """The names (N,) of rows (N,) of the table; "" for -1."""
+        return np.array([*self.names, ""])[rows]
+
     def among(self, which: str) -> NDArray[np.bool_]:
         """(L,) the classes meant by "unseen", "seen" or "all"."""
         masks = {"unseen": self.unseen, "seen": self.seen, "all": np.ones(len(self), dtype=bool)}

@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.problem import ClassTable, Setting
+from pren.foundation.errors import PrenError
+from pren.problem.class_table import ClassTable
+from pren.problem.inputs import Inputs
+from pren.problem.problem import Problem, Setting
 
 Scores = NDArray[np.float64]
+
+
+class Scoring(Protocol):
+    """Anything that scores inputs, such as a fitted method; columns stand in the order of its class table."""
+
+    classes_: ClassTable
+
+    def scores(self, inputs: Inputs) -> Scores:
+        """(N, L), larger is better."""
+        ...
+
+
+def scorer(model: Scoring, problem: Problem) -> Callable[[Inputs], Scores]:
+    """Scores (n, L) by a model, with columns in the order of a problem's classes.
+
+    Raises:
+        PrenError: If the model knows other classes.
+    """
+    place = {name: column for column, name in enumerate(model.classes_.names)}
+    if place.keys() != set(problem.classes.names):
+        raise PrenError("model-other", "The model knows other classes than the data: it belongs to another run.")
+    columns = [place[name] for name in problem.classes.names]
+    return lambda inputs: model.scores(inputs)[:, columns]
 
 
 def calibrated(scores: Scores, classes: ClassTable, setting: Setting, gamma: float) -> Scores:

@@ -12,16 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.methods.storage import read_facts
 from pren.problem import UNKNOWN, candidates_of
 from pren.problem.inputs import Inputs
 from pren.report.evidence import Evidence, describe_apart, evidence
 from pren.report.scatter import Map, make_map
 from pren.runs.reopening import Outcome
-from pren.runs.store.folder import PREDICTIONS, RunFolder
-from pren.runs.store.tables import read_predictions
+from pren.runs.result import RunResult
 from pren.runs.suggest import suggest_places
-from pren.runs.summary import run_summary
 from pren.trust import STRANGE, Forecast
 from pren.trust.confidence import threshold
 
@@ -107,6 +104,7 @@ class RunFacts:
         images: Those that can be read, the surest first.
         details: None if the data are not there any more.
         missing: Why not.
+        way_of_backbone: What was done to the backbone that made the features.
     """
 
     summary: dict[str, Any]
@@ -118,6 +116,7 @@ class RunFacts:
     images: list[ReportedImage]
     details: Details | None
     missing: str = ""
+    way_of_backbone: str = ""
     confused: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     @cached_property
@@ -160,38 +159,33 @@ class RunFacts:
         return any(image.confidence is not None for image in self.images)
 
 
-def collect(folder: RunFolder, outcome: Outcome | None, missing: str = "") -> RunFacts:
-    """Read a finished run.
-
-    Args:
-        folder: The run.
-        outcome: Its model and data; None if these are not there any more.
-        missing: Why not.
-    """
-    summary, known = run_summary(folder), read_facts(folder.path)
-    names = list(zip(known["class_names"], known["seen"], strict=True))
+def collect(result: RunResult) -> RunFacts:
+    """What there is to say of a finished run."""
+    summary, table, outcome = result.to_dict(), result.labels.table, result.outcome
+    names = list(zip(table.names, table.seen, strict=True))
     unseen, seen = (sorted(name for name, has in names if has == wanted) for wanted in (False, True))
-    images = _predicted(folder) if outcome is None else _labelled(outcome)
+    images = _predicted(result) if outcome is None else _labelled(outcome)
     images.sort(key=lambda image: (-1.0 if image.confidence is None else image.confidence, image.lead), reverse=True)
     confused = _confused(images, summary["metrics"])
     options = summary["options"]
     return RunFacts(
         summary=summary,
-        history=folder.history(),
-        by_answers=folder.rounds_by_answers(),
+        history=list(result.history),
+        by_answers=list(result.by_answers),
         unseen=unseen,
-        seen=seen if candidates_of(known["setting"]) == "all" else [],
+        seen=seen if candidates_of(result.config.setting) == "all" else [],
         described=len(seen),
         images=images,
         details=None if outcome is None else _details(outcome, images, confused, asks="hold_out" not in options),
-        missing=missing,
+        missing=result.missing,
+        way_of_backbone="" if result.config.extractor is None else result.way_of_backbone(),
         confused=confused,
     )
 
 
-def _predicted(folder: RunFolder) -> list[ReportedImage]:
-    rows = [row for row in read_predictions(folder.path / PREDICTIONS) if not row.error and row.label]
-    return [ReportedImage(-1, row.name, row.label, "", row.confidence, row.familiarity) for row in rows]
+def _predicted(result: RunResult) -> list[ReportedImage]:
+    rows = [row for row in result.labels.rows() if row.label]
+    return [ReportedImage(-1, row.input, row.label, "", row.confidence, row.familiarity) for row in rows]
 
 
 def _labelled(outcome: Outcome) -> list[ReportedImage]:
@@ -201,7 +195,7 @@ def _labelled(outcome: Outcome) -> list[ReportedImage]:
     truths = [-1] * len(labels.classes) if answers is None else answers.labels.tolist()
     files = None if answers is None else answers.names
     images = []
-    for place, (row, _, sure, familiar, other, lead) in enumerate(
+    for place, (row, _, sure, familiar, other, lead, _) in enumerate(
         zip(*(part.tolist() for part in labels), strict=True)
     ):
         images.append(

@@ -12,8 +12,8 @@ from pren.methods.registry import METHODS
 from pren.report.facts import SAFE, RunFacts
 from pren.report.html import Html, counted, percent, tag
 from pren.report.page import code
-from pren.runs.ending import some
 from pren.runs.store.folder import PREDICTIONS
+from pren.runs.summary import some
 
 
 def title_of(summary: dict[str, Any]) -> str:

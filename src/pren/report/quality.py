@@ -43,7 +43,7 @@ def coverage(facts: RunFacts) -> Section | None:
     if reliability is not None:
         off = f"{100 * reliability['ece']:.1f} points"
         notes += f" Confidence is off by {off} in the mean (expected calibration error)."
-    charts = tag("div", chart, _levels(facts.summary["labels"]["confidence"]), class_="charts")
+    charts = tag("div", chart, _levels(facts.summary["labels"]["levels"]), class_="charts")
     return Section("coverage", "Precision", "How many to use", charts, notes)
 
 

@@ -15,8 +15,8 @@ from pren.report.html import Html, tag
 from pren.report.opening import opening, subtitle_of, title_of
 from pren.report.page import Section, page
 from pren.report.photographs import Photographs
-from pren.runs.reopening import Outcome
-from pren.runs.store.folder import REPORT_FILE, RunFolder
+from pren.runs.result import RunResult
+from pren.runs.store.folder import REPORT_FILE
 
 
 @dataclass(frozen=True)
@@ -28,27 +28,24 @@ class Written:
     photographs: int
 
 
-def report_run(folder: RunFolder, outcome: Outcome | None, missing: str = "", out: Path | None = None) -> Written:
+def write_report(result: RunResult, out: Path | None = None) -> Written:
     """Write the report of a finished run.
 
     Args:
-        folder: The run. The report is not among the files whose checksums it keeps: it can be made anew at any time.
-        outcome: Its model and data; None if these are not there any more.
-        missing: Why there are no data.
-        out: Where to; by default `report.html` in the folder.
+        result: The run. The report is not among the files whose checksums its folder keeps: it can be made anew.
+        out: Where to; by default `report.html` in the run's folder.
 
     Raises:
-        PrenError: If the run is not finished, or the report cannot be written.
+        PrenError: If the report cannot be written, or there is neither a folder nor `out`.
     """
-    if not folder.finished():
-        raise PrenError(
-            "run-unfinished", f"{folder.path} is not finished: go on with 'pren fit --resume --out {folder.path}'."
-        )
-    facts = collect(folder, outcome, missing)
+    if out is None and result.paths is None:
+        raise PrenError("out-missing", "This run has no folder: say where to write its report.")
+    facts = collect(result)
     inputs = None if facts.details is None else facts.details.inputs
     photographs = Photographs(inputs, gallery.expected_photographs(facts))
     content = run_page(facts, photographs).encode()
-    path = out or folder.path / REPORT_FILE
+    path = out if out is not None or result.paths is None else result.paths.folder / REPORT_FILE
+    assert path is not None
     write_bytes(path, content)
     return Written(path, len(content), photographs.asked - photographs.left_out)
 

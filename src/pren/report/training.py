@@ -9,7 +9,6 @@ from pren.report.facts import RunFacts
 from pren.report.html import Html, join, number, percent, tag
 from pren.report.page import Section, code, pairs
 from pren.report.svg import Series, line_chart
-from pren.runs.summary import way_of_backbone
 
 Points = list[tuple[float, float]]
 
@@ -74,7 +73,7 @@ def details(facts: RunFacts) -> Section:
         *((key, value) for key, value in summary["options"].items()),
     ]
     if asked is not None:
-        what.append(("features of", f"{asked['backbone']}, {way_of_backbone(summary)} (geometry {asked['geometry']})"))
+        what.append(("features of", f"{asked['backbone']}, {facts.way_of_backbone} (geometry {asked['geometry']})"))
     what += [(f"{name} hash", value) for name, value in record.get("hashes", {}).items()]
     what += [("signatures", source.get("signatures", {}).get("kind", "–")), ("started", record.get("started", "–"))]
     groups = [

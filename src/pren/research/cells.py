@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from pren.evaluation import FIGURES, evaluate
+from pren.evaluation import FIGURES, evaluate_scores
 from pren.foundation.errors import PrenError
 from pren.foundation.version import __version__
 from pren.methods.params import schema
@@ -109,7 +109,7 @@ def compute(task: Task) -> Result:
     fitted = time.perf_counter()
     scores = method.scores(problem.pool)
     predicted = time.perf_counter()
-    metrics = evaluate(scores, answers, problem.classes, problem.setting)
+    metrics = evaluate_scores(scores, answers, problem.classes, problem.setting)
     figures = {name: getattr(metrics, name) for name in FIGURES[problem.setting]}
     return Result(
         figures={**figures, **(metrics.by_images() if problem.setting == "gzsl" else {})},

@@ -22,7 +22,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 from scipy.linalg import LinAlgError
 
-from pren.evaluation import MAIN_FIGURE, Curve, best_gamma, evaluate, trade_off
+from pren.evaluation import MAIN_FIGURE, Curve, best_gamma, evaluate_scores, trade_off
 from pren.foundation.errors import PrenError
 from pren.foundation.files import read_bytes, write_bytes, write_json
 from pren.foundation.version import __version__
@@ -178,7 +178,9 @@ def attempt(
             problem = weighted(fold, weights)
             method = create(config.method, **{**config.params, **own}).fit(problem)
             scores = method.scores(problem.pool)
-            figure = getattr(evaluate(scores, answers, problem.classes, problem.setting), MAIN_FIGURE[config.setting])
+            figure = getattr(
+                evaluate_scores(scores, answers, problem.classes, problem.setting), MAIN_FIGURE[config.setting]
+            )
             curve = trade_off(scores, answers, problem.classes) if stacking else None
             if figure is None or (stacking and curve is None):
                 raise PrenError(

@@ -38,21 +38,21 @@ class RunConfig(BaseModel):
         split: Which of its splits; None for its default.
         setting: "zsl" or "gzsl".
         options: What the data set alone understands, such as a validation fold.
-        extractor: The frozen backbone that turns photographs into the features that the method is given; None if it is
-            given the data as they are.
+        extractor: The frozen backbone that turns photographs into the features that the method is given; None if the
+            method is given the data as they are.
         cache: Where those features are kept; None for the usual place.
         method: A registered name.
-        params: The method's parameters; what is left out is as the data set recommends or the method defaults.
+        params: The method's parameters; the method's defaults stand for what is left out.
         rehearsals: How often the method is fitted to held-out classes, to tell how far its labels can be trusted; None
             for the method's own number, and none where a backbone is trained.
         choose_gamma: Whether rehearsals choose γ in GZSL; None for yes, if the parameters do not say what it is.
-        precision: Labels that are less sure than this, or look like none of the classes, are left empty; None for all.
+        min_accuracy: So many labels are left empty that this share of the others is right; None for none.
         record: What a finished run notes about itself (versions, hashes, command); not an input.
     """
 
     model_config = ConfigDict(extra="forbid")
 
-    format: Literal[2] = FORMAT
+    format: Literal[3] = FORMAT
     data: str
     root: str | None = None
     split: str | None = None
@@ -64,7 +64,7 @@ class RunConfig(BaseModel):
     params: dict[str, Any] = {}
     rehearsals: Annotated[int, Field(ge=0)] | None = None
     choose_gamma: bool | None = None
-    precision: Annotated[float, Field(gt=0, le=1)] | None = None
+    min_accuracy: Annotated[float, Field(gt=0, le=1)] | None = None
     record: dict[str, Any] = {}
 
     def is_path(self) -> bool:
@@ -77,11 +77,8 @@ class RunConfig(BaseModel):
         Photographs that no method trains a backbone on have their frozen one: see `with_features`.
         """
         entry = METHODS[self.method]
-        names = entry.method.params
-        advice = find_dataset(self.data).params
-        advice = advice if advice.keys() <= set(names) else {}  # `hidden` of another method means something else
-        method = create(self.method, **{**advice, **entry.preset, **self.params})
-        params = {name: getattr(method, name) for name in names}
+        method = create(self.method, **{**entry.preset, **self.params})
+        params = {name: getattr(method, name) for name in entry.method.params}
         if isinstance(params.get("weights"), str):
             params["weights"] = absolute_weights(params["weights"])
         extractor = self.with_features().extractor

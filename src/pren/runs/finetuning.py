@@ -149,7 +149,7 @@ def _trials(school: School) -> Trials | None:
 def _figure(problem: Problem, answers: Answers) -> float:
     """How good the default method's labels are."""
     method = PrENPool().fit(problem)
-    found = evaluate(method.scores(problem.pool), answers, problem.classes, problem.setting)
+    found = evaluate(method, problem, answers)
     return float(found.ausuc or 0.0) if problem.setting == "gzsl" else found.top1
 
 

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 from pren.foundation.errors import PrenError
 from pren.images.extraction import OnProgress
+from pren.methods.registry import METHODS
 from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
+from pren.runs.settings import AUTO, Settings
 from pren.trust import Forecast, OnRehearsal, assess, usual_draws
 
-AUTO = "auto"
 _ALIKE = {"features": "whitened", "refinement": "soft-kmeans"}
 # A few that are quick and unlike each other. Which one is best differs from data to data.
 CANDIDATES: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -21,7 +22,7 @@ CANDIDATES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("sje", _ALIKE),
     ("gfzsl", {"features": "whitened"}),
 )
-FEWEST = 3  # rehearsals of a method that takes so long that `fit` has none unasked
+FEWEST = 3  # rehearsals of a method that takes so long that `fit` has none without being asked
 
 
 class Outlook(NamedTuple):
@@ -34,6 +35,19 @@ class Outlook(NamedTuple):
     def rehearsed(self) -> float:
         """The share of right labels in the mean over rehearsals, which are the same for all methods."""
         return fmean(self.forecast.rehearsed)
+
+    @property
+    def name(self) -> str:
+        """The method, and the parameters that are not its defaults."""
+        entry = METHODS[self.config.method]
+        defaults = {name: param.default for name, param in entry.method.params.items()} | dict(entry.preset)
+        own = [f"{name}={value}" for name, value in self.config.params.items() if value != defaults[name]]
+        return " ".join([entry.name, *own])
+
+    def line(self) -> str:
+        """For people: what to expect."""
+        low, high = self.forecast.percent()
+        return f"{self.name}: {low} to {high} % expected, {100 * self.rehearsed:.1f} % in rehearsals."
 
 
 def candidates(config: RunConfig) -> list[RunConfig]:
@@ -48,16 +62,24 @@ def candidates(config: RunConfig) -> list[RunConfig]:
 
 
 def outlooks(
+    settings: Settings,
     config: RunConfig,
     on_extract: OnProgress | None = None,
     on_rehearsal: OnRehearsal | None = None,
 ) -> list[Outlook]:
     """Fit and rehearse the method of a configuration, or the candidates of "auto"; the best comes first.
 
+    Args:
+        settings: What is said about the backbone.
+        config: What they make without it.
+        on_extract: Called as features are extracted.
+        on_rehearsal: Called after every rehearsal.
+
     Raises:
         PrenError: If there are too few seen classes, or a method cannot be fitted to the data.
     """
-    asked = [part.resolved() for part in candidates(config)]
+    names = [part.method for part in candidates(config)]
+    asked = [part.resolved() for part in candidates(settings.with_backbone(config, names))]
     problem, _ = open_problem(asked[0], on_extract=on_extract, methods=[part.method for part in asked])
     found = []
     for part in asked:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -12,12 +11,14 @@ from numpy.typing import NDArray
 from pren.evaluation import Marks, evaluate_marks, reliability
 from pren.foundation.errors import PrenError
 from pren.images.photographs import check_same_facts
+from pren.label.predictions import Predictions, named
 from pren.methods.base import Method
-from pren.problem import Answers, Problem
+from pren.problem import UNKNOWN, Answers, Problem
 from pren.problem.inputs import Inputs
+from pren.problem.scoring import scorer
 from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
-from pren.runs.store.folder import RunFolder
+from pren.runs.store.folder import Figures, RunFolder
 from pren.trust import Labels, Trust, label_pool
 
 
@@ -28,8 +29,8 @@ class Outcome:
     Attributes:
         method: Fitted.
         problem: What it was fitted on.
-        answers: Kept apart; None where nobody knows any.
-        trust: How far labels can be trusted; None if nobody knows.
+        answers: Kept apart; None where none are known.
+        trust: How far labels can be trusted; None if that is not known.
         labels: Of the whole pool, however sure.
         marks: Of the whole pool, what figures are read off where answers are known.
     """
@@ -54,16 +55,27 @@ class Outcome:
         labels = label_pool(watched, problem, trust)
         return cls(method, problem, answers, trust, labels, Marks.joined(marks))
 
-    def figures(self) -> dict[str, Any] | None:
-        """How good the labels are, and whether their confidence is; JSON-ready, None where there are no answers."""
+    def figures(self) -> Figures | None:
+        """How good the labels are, and whether their confidence is; None where there are no answers."""
         if not any_known(self.answers):
             return None
         known, labels = self.answers.known, self.labels
-        believed = reliability(labels.confidence[known], (labels.classes == self.answers.labels)[known])
-        return {
-            **evaluate_marks(self.marks, self.answers, self.problem.classes, self.problem.setting).to_dict(),
-            "reliability": None if believed is None else believed.model_dump(mode="json"),
-        }
+        metrics = evaluate_marks(self.marks, self.answers, self.problem.classes, self.problem.setting)
+        return Figures(
+            **dict(metrics),
+            hashes=self.problem.fingerprint(),
+            rule=self.method.get_params().get("gzsl_rule"),
+            reliability=reliability(labels.confidence[known], (labels.classes == self.answers.labels)[known]),
+        )
+
+    def predictions(self, labels: Labels) -> Predictions:
+        """Labels of the pool with the runner-up of each, as a table has them: files by name, also unreadable ones."""
+        answers, table = self.answers, self.problem.classes
+        names = named(None if answers is None else answers.names, len(labels.classes))
+        classes = np.stack([labels.classes, np.where(labels.classes == UNKNOWN, UNKNOWN, labels.runners_up)], axis=1)
+        scores = np.where(classes == UNKNOWN, np.nan, np.stack([labels.scores, labels.other_scores], axis=1))
+        found = Predictions(names, classes, scores, labels.confidence, labels.familiarity, ("",) * len(names), table)
+        return found if answers is None or answers.names is None else found.with_unreadable(answers.unreadable)
 
 
 def evaluate_run(
@@ -72,7 +84,7 @@ def evaluate_run(
     root: str | None = None,
     weights: str | None = None,
     cache: str | None = None,
-) -> dict[str, Any]:
+) -> Figures:
     """Score the pool of a run anew with its model; the arguments are those of `open_run`.
 
     Raises:
@@ -122,17 +134,6 @@ def open_run(
 def any_known(answers: Answers | None) -> TypeGuard[Answers]:
     """Whether there is anything to evaluate against."""
     return answers is not None and bool(answers.known.any())
-
-
-def scorer(method: Method, problem: Problem) -> Callable[[Inputs], NDArray[np.float64]]:
-    """Scores (n, L) with the columns in the order of the problem's classes, which may have changed places since."""
-    place = {name: column for column, name in enumerate(method.classes_.names)}
-    if place.keys() != set(problem.classes.names):
-        raise PrenError(
-            "model-other", "The model knows other classes than the data has: it is the model of another run."
-        )
-    columns = [place[name] for name in problem.classes.names]
-    return lambda inputs: method.scores(inputs)[:, columns]
 
 
 def check_hashes(folder: RunFolder, recorded: RunConfig, hashes: dict[str, str]) -> None:

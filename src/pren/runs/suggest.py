@@ -1,4 +1,4 @@
-"""Which images of a run's pool to label next."""
+"""Which inputs of a run's pool to label next."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from numpy.typing import NDArray
 from pren.data.folder.labels import LABELS, read_given
 from pren.foundation.errors import PrenError
 from pren.problem import UNKNOWN
-from pren.runs.reopening import Outcome, open_run
-from pren.runs.store.folder import RunFolder
+from pren.runs.reopening import Outcome
+from pren.runs.result import RunResult
 from pren.trust import STRANGE, suggest
 
 
 class Suggestion(NamedTuple):
-    """An image to look at.
+    """An input to look at.
 
     Attributes:
-        image: The name of its file, or its place in the pool where images have no names.
+        input: The name of its file, or its place in the pool where inputs have no names.
         label: The class that it has now.
         runner_up: The second best class; "" if there is no other.
-        confidence: How sure the label is, from 0 to 1; None if nobody knows.
+        confidence: How sure the label is, from 0 to 1; None if that is not known.
     """
 
-    image: str
+    input: str
     label: str
     runner_up: str
     confidence: float | None
@@ -37,59 +37,60 @@ class Suggestions(NamedTuple):
     """What to label next.
 
     Attributes:
-        images: At most as many as were asked for, best first.
+        inputs: At most as many as were asked for, best first.
         labels: The file of the data that labels are read from; None if the data have none.
     """
 
-    images: list[Suggestion]
+    inputs: list[Suggestion]
     labels: Path | None
 
     def rows(self) -> list[tuple[str, str]]:
         """The rows of that file as it should become: what a person has said, and then what is to be filled in."""
         known = [] if self.labels is None else read_given(self.labels.parent)
-        return [*known, *((suggestion.image, "") for suggestion in self.images)]
+        return [*known, *((each.input, "") for each in self.inputs)]
 
 
-def suggest_for_run(
-    folder: RunFolder,
-    count: int,
-    data: str | None = None,
-    root: str | None = None,
-    weights: str | None = None,
-    cache: str | None = None,
-) -> Suggestions:
-    """Choose the images of a run's pool whose labels would help most; those that have one already are left out.
+def suggest_for_run(result: RunResult, count: int) -> Suggestions:
+    """Choose the inputs of a run's pool whose labels would help most; those that have one already are left out.
 
-    The arguments after `count` are those of `open_run`.
+    Args:
+        result: A run with its data.
+        count: How many.
 
     Raises:
-        PrenError: As `open_run`, and if the pool has images whose class is known.
+        PrenError: If the data are not at hand, or the pool has inputs whose class is known.
     """
-    if "hold_out" in folder.config().options:
+    if "hold_out" in result.config.options:
         raise PrenError(
-            "hold-out",
-            f"The pool of {folder.path} has labelled images in it (--hold-out): fit without it, and ask that run.",
+            "hold-out", "The pool of this run has labelled inputs in it (--hold-out): fit without it, and ask that run."
         )
-    outcome = open_run(folder, data, root, weights, cache)
+    outcome = result.outcome
+    if outcome is None:
+        raise PrenError("data-missing", f"The data of this run are not at hand: {result.missing}")
     problem, answers = outcome.problem, outcome.answers
     names, files = problem.classes.names, None if answers is None else answers.names
     chosen = suggest_places(outcome, outcome.method.embed(problem.pool), count)
-    images = []
-    for place, (row, _, sure, _, other, _) in zip(
-        chosen.tolist(), zip(*(part[chosen].tolist() for part in outcome.labels), strict=True), strict=True
-    ):
-        image = str(place) if files is None else files[place]
-        runner_up = "" if other == UNKNOWN else names[other]
-        images.append(Suggestion(image, names[row], runner_up, None if math.isnan(sure) else sure))
+    labels = outcome.labels
+    inputs = []
+    for place in chosen.tolist():
+        other, sure = int(labels.runners_up[place]), float(labels.confidence[place])
+        inputs.append(
+            Suggestion(
+                str(place) if files is None else files[place],
+                names[labels.classes[place]],
+                "" if other == UNKNOWN else names[other],
+                None if math.isnan(sure) else sure,
+            )
+        )
     own = problem.source.get("name") == "folder"
-    return Suggestions(images, Path(data or folder.config().data) / LABELS if own else None)
+    return Suggestions(inputs, Path(result.config.data) / LABELS if own else None)
 
 
 def suggest_places(outcome: Outcome, features: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     """The same as places in the pool, from its features (N_pool, d) as the method sees them."""
     problem, labels = outcome.problem, outcome.labels
     given = problem.decided()[0]
-    # Nobody can name the class of what looks like none of them.
+    # What looks like none of the classes has no name to ask for.
     asked = np.flatnonzero(~(labels.familiarity < STRANGE))
     return suggest(features, _doubt(labels.lead, labels.confidence), count, given, asked)
 

@@ -1,60 +1,125 @@
-"""A run in a few facts, for whoever shows them."""
+"""Labels in a few facts: how sure they are, what each class got, and which classes need a look."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median
 
-from pren.methods.storage import MODEL_FILE, read_facts
-from pren.problem import candidates_of
-from pren.runs.ending import label_facts
-from pren.runs.store.folder import PREDICTIONS, REPORT_FILE, RunFolder
-from pren.runs.store.tables import read_predictions
+import numpy as np
+from pydantic import BaseModel, ConfigDict
 
-# What a method does with images; it has no effect on the features of a frozen backbone.
-OF_IMAGES = set("backbone weights geometry backbone_lr augmentation precision train_statistics".split())
+from pren.label.predictions import Predictions
+from pren.problem import UNKNOWN, Setting
+from pren.trust import STRANGE
+from pren.trust.levels import LIKELY, SURE, LevelCounts
 
-
-def run_summary(run: RunFolder) -> dict[str, Any]:
-    """What a run was, how far it came, how well it did and where its results are; JSON-ready."""
-    config, history, finished, trust = run.config(), run.history(), run.finished(), run.trust()
-    without_effect = OF_IMAGES if config.extractor is not None else set()
-    return {
-        "run": str(run.path),
-        "finished": finished,
-        "data": config.data,
-        "split": config.split,
-        "setting": config.setting,
-        "options": config.options,
-        "extractor": None if config.extractor is None else config.extractor.model_dump(mode="json"),
-        "method": config.method,
-        "params": {key: value for key, value in config.params.items() if key not in without_effect},
-        "record": config.record,
-        "rounds_done": history[-1]["round"] if history else None,
-        "rounds": config.params.get("rounds") or config.params.get("epochs") or 0,
-        "metrics": run.metrics(),
-        "forecast": None if trust is None else trust.forecast.model_dump(mode="json"),
-        "labels": _label_facts(run) if finished else None,
-        "model": str(run.path / MODEL_FILE) if finished else None,
-        "predictions": str(run.path / PREDICTIONS) if finished else None,
-        "report": str(run.path / REPORT_FILE) if (run.path / REPORT_FILE).is_file() else None,
-    }
+MANY = 3  # times the usual number of inputs is suspicious
+FEW_NAMES = 5
+MOST_COUNTS = 30
 
 
-def _label_facts(run: RunFolder) -> dict[str, Any]:
-    known = read_facts(run.path)
-    names = list(zip(known["class_names"], known["seen"], strict=True))
-    groups = [[name for name, seen in names if not seen], [name for name, seen in names if seen]]
-    among = groups if candidates_of(known["setting"]) == "all" else groups[:1]
-    return label_facts(read_predictions(run.path / PREDICTIONS), among)
+class LabelSummary(BaseModel):
+    """What there is to say about labels.
+
+    Attributes:
+        inputs: How many there are.
+        unreadable: How many cannot be read.
+        unlabelled: How many have no label because none is sure enough.
+        per_class: How many labels each candidate has, the largest first.
+        empty: Candidates without a label.
+        crowded: Candidates with far more labels than is usual.
+        levels: How many labels are sure, likely and doubtful; None if their confidence is not known.
+        strange: Inputs that look like none of the classes, the strangest first.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    inputs: int
+    unreadable: int
+    unlabelled: int
+    per_class: dict[str, int]
+    empty: tuple[str, ...]
+    crowded: tuple[str, ...]
+    levels: LevelCounts | None
+    strange: tuple[str, ...]
+
+    @classmethod
+    def of(cls, labels: Predictions, setting: Setting) -> LabelSummary:
+        """Count.
+
+        Seen and unseen classes are counted apart: how many inputs are usual differs between them.
+        """
+        table, best = labels.table, labels.classes[:, 0]
+        unreadable = np.array([bool(error) for error in labels.errors], dtype=bool)
+        labelled = best != UNKNOWN
+        counts = Counter(labels.labels[labelled].tolist())
+        groups = [[name for name, seen in zip(table.names, table.seen, strict=True) if not seen]]
+        if setting == "gzsl":
+            groups.append([name for name, seen in zip(table.names, table.seen, strict=True) if seen])
+        candidates = [name for group in groups for name in group]
+        strange = np.flatnonzero(labels.familiarity < STRANGE)
+        strangest = strange[np.argsort(labels.familiarity[strange], kind="stable")]
+        return cls(
+            inputs=len(labels),
+            unreadable=int(unreadable.sum()),
+            unlabelled=int((~labelled & ~unreadable).sum()),
+            per_class={name: counts[name] for name in sorted(candidates, key=lambda name: (-counts[name], name))},
+            empty=tuple(name for name in candidates if not counts[name]),
+            crowded=tuple(name for group in groups for name in _crowded(group, counts)),
+            levels=_levels(labels, labelled),
+            strange=tuple(labels.inputs[place] for place in strangest.tolist()),
+        )
+
+    @property
+    def to_check(self) -> tuple[str, ...]:
+        """The classes that need a look: empty or crowded ones."""
+        return (*self.empty, *self.crowded)
+
+    def lines(self, every_class: bool = False) -> list[str]:
+        """The same for people; of many classes the counts only if asked for."""
+        lines = []
+        if self.levels is not None:
+            sure, likely, doubtful = self.levels
+            lines.append(
+                f"{sure} labels are sure ({SURE:g} or more), {likely} likely ({LIKELY:g} or more), {doubtful} doubtful."
+            )
+        if self.unlabelled:
+            lines.append(f"{self.unlabelled} inputs have no label: none is sure enough.")
+        lines.append(self._counts(every_class))
+        if self.empty:
+            lines.append(f"No label at all: {some(self.empty)}. The class is not there, or is taken for another one.")
+        if self.crowded:
+            lines.append(f"Suspiciously many labels: {some(self.crowded)}. Other classes may be among them.")
+        if self.strange:
+            many = len(self.strange)
+            look = "1 input looks" if many == 1 else f"{many} inputs look"
+            lines.append(f"{look} like none of the classes: {some(self.strange)}.")
+        return lines
+
+    def _counts(self, every_class: bool) -> str:
+        if every_class or len(self.per_class) <= MOST_COUNTS:
+            return "Labels per class: " + ", ".join(f"{name} ({count})" for name, count in self.per_class.items())
+        counts = self.per_class.values()
+        least, usual, most = min(counts), median(counts), max(counts)
+        return f"Labels per class: {least} to {most}, half of the classes {usual:g} or more ('pren show' has all)."
 
 
-def way_of_backbone(summary: dict[str, Any]) -> str:
-    """What was done to the backbone that made the features of a run."""
-    asked, source = summary["extractor"], summary["record"].get("source")
-    if asked["until"] is None:
-        return "frozen, with mirror images" if asked["mirrored"] else "frozen"
-    if asked["finetune"] is None:
-        return f"trained from stage {asked['until']} on"
-    done = source.get("finetuning") if isinstance(source, dict) else None
-    strength = done.get("strength") if isinstance(done, dict) else None
-    return "frozen, as fine-tuning does not help" if strength == 0 else f"fine-tuned with strength {strength}"
+def some(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
+    more = len(names) - FEW_NAMES
+    return ", ".join(names[:FEW_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _crowded(group: list[str], counts: Counter[str]) -> list[str]:
+    """The classes that have far more labels than is usual in their group."""
+    usual = median(counts[name] for name in group) if group else 0
+    return [name for name in group if counts[name] > MANY * max(usual, 1)]
+
+
+def _levels(labels: Predictions, labelled: np.ndarray) -> LevelCounts | None:
+    known = labels.confidence[labelled & np.isfinite(labels.confidence)]
+    if not len(known):
+        return None
+    sure, likely = int((known >= SURE).sum()), int((known >= LIKELY).sum())
+    return LevelCounts(sure, likely - sure, len(known) - likely)

@@ -52,7 +52,7 @@ class Forecast(BaseModel):
         """The range in whole per cent, rounded outwards."""
         return int(100 * self.low), min(round(100 * self.high + 0.5), 100)
 
-    def in_words(self) -> str:
+    def sentence(self) -> str:
         """A sentence or two for people."""
         low, high = self.percent()
         said = (

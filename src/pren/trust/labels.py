@@ -23,10 +23,11 @@ class Labels(NamedTuple):
     Attributes:
         classes: (N,) rows of the class table; `UNKNOWN` where no label is sure enough.
         scores: (N,) of the best candidate.
-        confidence: (N,) from 0 to 1; NaN if nobody knows.
-        familiarity: (N,) from 0 to 1: near 0 an image looks like none of the classes; NaN if nobody knows.
+        confidence: (N,) from 0 to 1; NaN if that is not known.
+        familiarity: (N,) from 0 to 1: near 0 an image looks like none of the classes; NaN if that is not known.
         runners_up: (N,) the best candidate but for the label; `UNKNOWN` if there is no other.
         lead: (N,) the score of the best candidate minus that of the second.
+        other_scores: (N,) of the runners-up; NaN if there is no other.
     """
 
     classes: NDArray[np.int64]
@@ -35,6 +36,7 @@ class Labels(NamedTuple):
     familiarity: Vector
     runners_up: NDArray[np.int64]
     lead: Vector
+    other_scores: Vector
 
 
 def label_pool(score: Callable[[Inputs], Vector], problem: Problem, trust: Trust | None) -> Labels:
@@ -43,7 +45,7 @@ def label_pool(score: Callable[[Inputs], Vector], problem: Problem, trust: Trust
     Args:
         score: Scores (n, L) of n inputs, by the fitted method.
         problem: A label that a person has given stands as it is, and is sure.
-        trust: How far its labels can be trusted; None if nobody knows.
+        trust: How far its labels can be trusted; None if that is not known.
     """
     given = np.full(len(problem.pool), UNKNOWN) if problem.given is None else problem.given
     parts, start = [], 0
@@ -66,18 +68,21 @@ def _labelled(
     decided = given != UNKNOWN
     classes = np.where(decided, given, best[:, 0])
     others = best[:, 1] if best.shape[1] > 1 else np.full(len(scores), UNKNOWN)
+    runners_up = np.where(classes == best[:, 0], others, best[:, 0])
+    other_scores = np.take_along_axis(scores, runners_up[:, None], axis=1)[:, 0]
     return Labels(
         classes=classes,
         scores=np.take_along_axis(scores, classes[:, None], axis=1)[:, 0],
         confidence=np.where(decided, 1.0, confidence),
         familiarity=familiarity,
-        runners_up=np.where(classes == best[:, 0], others, best[:, 0]),
+        runners_up=runners_up,
         lead=reading.lead,
+        other_scores=np.where(runners_up == UNKNOWN, np.nan, other_scores),
     )
 
 
-def only_sure(labels: Labels, problem: Problem, trust: Trust, precision: float) -> Labels:
-    """The same with so many left out that of the others a share of `precision` is right; given ones stay."""
-    kept = trust.reaches(precision, labels.confidence)
+def only_sure(labels: Labels, problem: Problem, trust: Trust, min_accuracy: float) -> Labels:
+    """The same with so many left out that a share of `min_accuracy` of the others is right; given ones stay."""
+    kept = trust.reaches(min_accuracy, labels.confidence)
     kept[problem.decided()[0]] = True
     return labels._replace(classes=np.where(kept, labels.classes, UNKNOWN))

@@ -3,8 +3,8 @@
 config.yaml         what was asked, with every parameter, and a record: versions, hashes, the command
 history.csv         round, loss, pseudo-labels, how many of them are new
 timings.csv         seconds per round (apart from the history, which is the same for the same seed)
-pseudo_labels.csv   the last round's: place in the pool (or file, where images have names), class
-predictions.csv     place in the pool (or file), class, score, confidence, familiarity; why a file cannot be read
+pseudo_labels.csv   the last round's: file (or place in the pool), class
+predictions.csv     the table of labels: file (or place in the pool), class, score, confidence, familiarity, runner-up
 trust.safetensors   what rehearsals tell: forecast, confidence
 signatures.json     how the signatures were made, the encoder and all texts among it, to describe one more class
 metrics.json        where the answers are known
@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pren.describe import RECIPE_FILE
-from pren.evaluation import Metrics
+from pren.evaluation import Metrics, Reliability
 from pren.foundation.errors import PrenError, reason
 from pren.foundation.files import (
     WRITING,
@@ -52,21 +52,35 @@ from pren.runs.store.checkpoint import (
     save_checkpoint,
 )
 from pren.runs.store.manifest import MANIFEST, checksum_holds, verify, with_checksum, write_manifest
-from pren.runs.store.tables import ImageTables
-from pren.trust import TRUST_FILE, Labels, Trust
+from pren.trust import TRUST_FILE, Trust
 
 CONFIG_FILE = "config.yaml"
 PREDICTIONS = "predictions.csv"
+METRICS = "metrics.json"
 REPORT_FILE = "report.html"
 RESULTS = (CONFIG_FILE, MODEL_FILE, PREDICTIONS)
 ALSO = (
     "history.csv",
     "timings.csv",
     "pseudo_labels.csv",
-    "metrics.json",
+    METRICS,
     TRUST_FILE,
     RECIPE_FILE,
 )  # where the method and the data have them
+
+
+class Figures(Metrics):
+    """How good the labels of a run are.
+
+    Attributes:
+        hashes: Of the data and the split.
+        rule: The rule for GZSL that the method has, if it has one.
+        reliability: Whether confidence can be believed; None if it is not known.
+    """
+
+    hashes: dict[str, str] = {}
+    rule: str | None = None
+    reliability: Reliability | None = None
 
 
 class RunFolder:
@@ -76,12 +90,12 @@ class RunFolder:
 
     Attributes:
         path: Where it is.
-        tables: How images are named in tables.
+        names: Of the inputs of the pool, in tables; None if they have none. Known to whoever has the data.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.tables = ImageTables()
+        self.names: Sequence[str] | None = None
         self._made = False  # whether the folder itself is ours, and not the user's
         self._lock: Lock | None = None
         self._run = ""  # what the checksums say which run their files belong to
@@ -145,7 +159,7 @@ class RunFolder:
         if self.holds_run():
             raise PrenError(
                 "run-exists",
-                f"{self.path} already holds a run: go on with --resume, or choose another folder with --out.",
+                f"{self.path} already holds a run: go on with 'pren fit --resume {self.path}', or choose another folder with --out.",
             )
         parts = self.path.iterdir() if self.path.is_dir() else ()
         if any(part.name != LOCK and not part.name.startswith(WRITING) for part in parts):
@@ -198,20 +212,17 @@ class RunFolder:
             )
         return method
 
-    def metrics(self) -> dict[str, Any] | None:
+    def figures(self) -> Figures | None:
         """The content of metrics.json, None if there is none."""
-        path = self.path / "metrics.json"
+        path = self.path / METRICS
         if not path.is_file():
             return None
         try:
-            content: dict[str, Any] = json.loads(read_bytes(path, MOST_BYTES * 64))
-            json.dumps(content, allow_nan=False)  # which Python reads, but nobody else does
-            Metrics.model_validate({name: content[name] for name in Metrics.model_fields if name in content})
-        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            return Figures.model_validate_json(read_bytes(path, MOST_BYTES * 64))
+        except (ValueError, RecursionError) as error:
             raise PrenError(
-                "damaged", f"{path} is damaged ('pren evaluate' shows the figures anew): {reason(error)}"
+                "damaged", f"{path} is damaged ('pren evaluate' computes it again): {reason(error)}"
             ) from error
-        return content
 
     def history(self) -> list[dict[str, Any]]:
         """What each finished round did; empty for methods that have none."""
@@ -243,35 +254,32 @@ class RunFolder:
                 self.path / "history.csv", columns, ([row.get(name) for name in columns] for row in state.history)
             )
             write_csv(self.path / "timings.csv", ("round", "seconds"), enumerate(state.timings))
-            self.tables.write_pseudo_labels(self.path / "pseudo_labels.csv", state.pseudo_labels)
+            named = ((name if self.names is None else self.names[name], label) for name, label in state.pseudo_labels)
+            write_csv(self.path / "pseudo_labels.csv", ("input", "class"), sorted(named))
             for old in {*current.parent.iterdir(), *self.path.glob(f"{WRITING}*")} - {current}:
                 remove(old)
 
-    def save_model(self, method: Method) -> None:
-        """Keep the model of a method that has no rounds."""
+    def save_model(self, method: Method, trust: Trust | None) -> None:
+        """Keep the model, which may have a chosen γ now, and how far its labels can be trusted."""
         with self._writing():
             save_model(method, self.path)
-
-    def save_trust(self, method: Method, trust: Trust) -> None:
-        """Keep how far the labels of a model can be trusted, beside the model, which may have a chosen γ now."""
-        with self._writing():
-            save_model(method, self.path)
-            trust.save(self.path)
+            if trust is not None:
+                trust.save(self.path)
 
     def trust(self) -> Trust | None:
-        """What `save_trust` has kept, None if nothing."""
+        """How far labels can be trusted; None if that is not known."""
         return Trust.load(self.path)
 
     def save_results(
-        self, labels: Labels, names: Sequence[str], metrics: dict[str, Any] | None, recipe: dict[str, Any]
+        self, write_labels: Callable[[Path], None], figures: Figures | None, recipe: dict[str, Any]
     ) -> None:
-        """Write metrics, predictions and `Problem.recipe`, and the checksums of everything: the run is finished."""
+        """Write labels, figures and `Problem.recipe`, and the checksums of everything: the run is finished."""
         with self._writing():
             if recipe:
                 write_json(self.path / RECIPE_FILE, recipe)
-            if metrics is not None:
-                write_json(self.path / "metrics.json", metrics)
-            self.tables.write_predictions(self.path / PREDICTIONS, labels, names)
+            if figures is not None:
+                write_json(self.path / METRICS, figures.to_dict())
+            write_labels(self.path / PREDICTIONS)
             write_manifest(self.path, result_files(self.path), self._run)
 
     @property
@@ -292,7 +300,7 @@ class RunFolder:
             raise PrenError(
                 "write-failed",
                 f"{what} Make room there, or copy the run folder to where there is room; then go on with 'pren fit "
-                "--resume --out FOLDER', or start again if no round was finished yet.",
+                "--resume FOLDER', or start again if no round was finished yet.",
             ) from error
 
     def check_held(self) -> None:
@@ -301,7 +309,7 @@ class RunFolder:
             raise PrenError(
                 "run-lost",
                 f"{self.path} was removed, renamed or taken over while the run was going on. If it was renamed, go on "
-                "with 'pren fit --resume --out' and its new name; else start again.",
+                "with 'pren fit --resume' and its new name; else start again.",
             )
 
 

@@ -14,7 +14,7 @@ from pren.foundation.files import check_file, read_bytes, sha256, write_json
 from pren.foundation.version import __version__
 
 MANIFEST = "manifest.json"
-FORMAT: Literal[2] = 2  # of run folders and their files
+FORMAT: Literal[3] = 3  # of run folders and their files
 MOST_BYTES = 1 << 20
 CHECKSUM_LINE = b"# sha256 of all lines above: "
 
@@ -88,7 +88,8 @@ def check_format(number: int, where: Path | str) -> None:
     if number != FORMAT:
         raise PrenError(
             "format-other",
-            f"{where} was written by another version of pren (format {number}, this one reads {FORMAT}).",
+            f"{where} was written by another version of pren (format {number}, this one reads {FORMAT}). Fit again with "
+            "the command that its config.yaml has under 'record', or use the version of pren named there.",
         )
 
 

@@ -1,0 +1,212 @@
+"""Labels of inputs, the same for `fit` and `predict`: arrays in memory, a row for every input in a table."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pren.foundation.errors import PrenError, reason
+from pren.foundation.files import from_cell
+from pren.problem import UNKNOWN, ClassTable
+
+
+class Row(NamedTuple):
+    """What is known of one input; the same in every format.
+
+    Attributes:
+        input: The path of its file, or its number where inputs are arrays.
+        classes: Its best classes and their scores, best first; none if it has no label.
+        confidence: How likely the best class is right, from 0 to 1; None if that is not known.
+        familiarity: From 0 to 1: near 0, it looks like none of the classes; None if that is not known.
+        error: Why it cannot be read; "" if it can.
+    """
+
+    input: str
+    classes: tuple[tuple[str, float], ...] = ()
+    confidence: float | None = None
+    familiarity: float | None = None
+    error: str = ""
+
+    @property
+    def label(self) -> str:
+        """The best class; "" if there is none."""
+        return self.classes[0][0] if self.classes else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object of JSON's."""
+        return {
+            "input": self.input,
+            "classes": [{"class": name, "score": score} for name, score in self.classes],
+            "confidence": self.confidence,
+            "familiarity": self.familiarity,
+            "error": self.error or None,
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Row:
+        """What `to_json` made an object of."""
+        classes = tuple((best["class"], best["score"]) for best in content["classes"])
+        return cls(content["input"], classes, content["confidence"], content["familiarity"], content["error"] or "")
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """The best classes of N inputs.
+
+    Attributes:
+        inputs: (N,) the path of each file, or the number of an input that is no file.
+        classes: (N, top) rows of the class table, best first; `UNKNOWN` (-1) where there is none: an input cannot be
+            read, has no label that is sure enough, or there are fewer candidates.
+        scores: (N, top) their scores; NaN where there is no class.
+        confidence: (N,) how likely the best class is right, from 0 to 1; NaN where that is not known: the model was not
+            rehearsed, or other classes were asked for than it was fitted for.
+        familiarity: (N,) from 0 to 1: near 0, an input looks like none of the classes; NaN where that is not known.
+        errors: (N,) why an input cannot be read; "" if it can.
+        table: The class table.
+    """
+
+    inputs: tuple[str, ...]
+    classes: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    confidence: NDArray[np.float64]
+    familiarity: NDArray[np.float64]
+    errors: tuple[str, ...]
+    table: ClassTable
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __repr__(self) -> str:
+        labelled = int((self.classes[:, 0] != UNKNOWN).sum()) if self.classes.size else 0
+        return f"Predictions({labelled} of {len(self)} inputs have a label, {sum(map(bool, self.errors))} unreadable)"
+
+    @property
+    def labels(self) -> NDArray[np.str_]:
+        """(N,) the name of the best class of every input; "" where there is none."""
+        best = self.classes[:, 0] if self.classes.size else np.full(len(self), UNKNOWN)
+        return self.table.named(best)
+
+    @property
+    def top(self) -> int:
+        """How many classes an input can have."""
+        return self.classes.shape[1]
+
+    def rows(self) -> Iterator[Row]:
+        """Every input as a row."""
+        names = self.table.names
+        for place, name in enumerate(self.inputs):
+            best = zip(self.classes[place].tolist(), self.scores[place].tolist(), strict=True)
+            yield Row(
+                name,
+                tuple((names[row], score) for row, score in best if row != UNKNOWN),
+                _share(self.confidence[place]),
+                _share(self.familiarity[place]),
+                # A path on disk can be any bytes, but tables are UTF-8; names are text already.
+                self.errors[place].encode("utf-8", "backslashreplace").decode(),
+            )
+
+    def with_unreadable(self, reasons: Mapping[str, str]) -> Predictions:
+        """The same in the order of names, with inputs that cannot be read, by name and reason."""
+        names, more = [*self.inputs, *reasons], len(reasons)
+        errors = [*self.errors, *reasons.values()]
+        order = sorted(range(len(names)), key=names.__getitem__)
+
+        def extended(array: NDArray[Any], value: float) -> NDArray[Any]:
+            return np.concatenate([array, np.full((more, *array.shape[1:]), value, dtype=array.dtype)])[order]
+
+        return Predictions(
+            tuple(names[place] for place in order),
+            extended(self.classes, UNKNOWN),
+            extended(self.scores, np.nan),
+            extended(self.confidence, np.nan),
+            extended(self.familiarity, np.nan),
+            tuple(errors[place] for place in order),
+            self.table,
+        )
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Row], table: ClassTable) -> Predictions:
+        """Rows as arrays.
+
+        Raises:
+            PrenError: If a class is not in the table.
+        """
+        known, place = list(rows), {name: row for row, name in enumerate(table.names)}
+        top = max([1, *(len(row.classes) for row in known)])
+        classes, scores = np.full((len(known), top), UNKNOWN), np.full((len(known), top), np.nan)
+        for number, row in enumerate(known):
+            for rank, (name, score) in enumerate(row.classes):
+                if name not in place:
+                    raise PrenError("damaged", f"{name!r} is a label of {row.input!r}, but not a class of the model.")
+                classes[number, rank], scores[number, rank] = place[name], score
+        return cls(
+            tuple(row.input for row in known),
+            classes,
+            scores,
+            _array(row.confidence for row in known),
+            _array(row.familiarity for row in known),
+            tuple(row.error for row in known),
+            table,
+        )
+
+
+def header(top: int) -> list[str]:
+    """The columns of a table with so many classes for each input."""
+    more = (f"{what}_{rank}" for rank in range(2, top + 1) for what in ("class", "score"))
+    return ["input", "class", "score", "confidence", "familiarity", *more, "error"]
+
+
+def cells(row: Row, top: int) -> list[Any]:
+    """A row of that table; None where there is nothing."""
+    (best, score), *more = [*row.classes, *[(None, None)] * (top - len(row.classes))]
+    others = [cell for pair in more for cell in pair]
+    return [row.input, best, score, row.confidence, row.familiarity, *others, row.error or None]
+
+
+def read_csv(path: Path) -> Iterator[Row]:
+    """Read a table that pren wrote, row by row: there may be millions.
+
+    Raises:
+        PrenError: If it is something else.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file, strict=True)
+            columns = reader.fieldnames or []
+            ranks = ["", *(name.removeprefix("class") for name in columns if name.startswith("class_"))]
+            for row in reader:
+                best = [(row[f"class{rank}"], row[f"score{rank}"]) for rank in ranks]
+                yield Row(
+                    from_cell(row["input"]),
+                    tuple((from_cell(name), float(score)) for name, score in best if name),
+                    _number(row["confidence"]),
+                    _number(row["familiarity"]),
+                    from_cell(row["error"]),
+                )
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, csv.Error) as error:
+        raise PrenError("damaged", f"{path} is not a table of labels that pren wrote: {reason(error)}") from error
+
+
+def named(inputs: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    """What to call inputs: their files, or their numbers."""
+    return tuple(map(str, range(count))) if inputs is None else tuple(inputs)
+
+
+def _share(value: float) -> float | None:
+    """Four digits are more than anything here is known to."""
+    return None if math.isnan(value) else round(float(value), 4)
+
+
+def _array(values: Iterable[float | None]) -> NDArray[np.float64]:
+    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _number(cell: str) -> float | None:
+    return float(cell) if cell else None

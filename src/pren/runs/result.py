@@ -1,0 +1,304 @@
+"""What a run has come to: the one result that reports, the command line and Python read."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pren.evaluation import FIGURES, TITLES
+from pren.foundation.errors import PrenError
+from pren.label.formats import write_labels
+from pren.label.predictions import Predictions, read_csv
+from pren.label.predictor import Predictor
+from pren.methods.base import Method
+from pren.methods.registry import METHODS
+from pren.methods.storage import MODEL_FILE
+from pren.runs.config import RunConfig
+from pren.runs.reopening import Figures, Outcome, open_run
+from pren.runs.store.folder import PREDICTIONS, REPORT_FILE, RunFolder
+from pren.runs.summary import LabelSummary
+from pren.trust import Forecast
+
+# What a method does with photographs; it has no effect on the features of a frozen backbone.
+OF_IMAGES = set("backbone weights geometry backbone_lr augmentation precision train_statistics".split())
+NOT_REHEARSED = "How many of these labels are right is not known: --rehearsals 10 tells, for the time of ten more fits."
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """Where the files of a run are."""
+
+    folder: Path
+
+    @property
+    def labels(self) -> Path:
+        """The table of labels."""
+        return self.folder / PREDICTIONS
+
+    @property
+    def model(self) -> Path:
+        """The model."""
+        return self.folder / MODEL_FILE
+
+    @property
+    def report(self) -> Path | None:
+        """The report; None if there is none."""
+        path = self.folder / REPORT_FILE
+        return path if path.is_file() else None
+
+
+@dataclass(frozen=True, eq=False)
+class RunState:
+    """What is known of a run that may not be finished.
+
+    Attributes:
+        config: What it was asked to do, with every parameter, and its record.
+        history: What each round did; nothing for methods without rounds.
+        by_answers: What the answers say of each round, where they are known.
+        paths: Where its files are; None if it was not kept.
+    """
+
+    config: RunConfig
+    history: Sequence[dict[str, Any]]
+    by_answers: Sequence[dict[str, float]]
+    paths: RunPaths | None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters that have an effect."""
+        unused = OF_IMAGES if self.config.extractor is not None else set()
+        return {name: value for name, value in self.config.params.items() if name not in unused}
+
+    @property
+    def title(self) -> str:
+        """The method and the data."""
+        config = self.config
+        data = Path(config.data).name  # the path of a file is long; a registered name is its own
+        split = f" {config.split}" if config.split else ""
+        options = "".join(f", {key}={value}" for key, value in config.options.items())
+        return f"{METHODS[config.method].title} on {data}{split} ({config.setting}{options}, {self._progress()})"
+
+    def opening(self) -> list[str]:
+        """What the run is, in a line or two."""
+        lines, asked = [self.title], self.config.extractor
+        if asked is not None:
+            weights = f"weights {asked.weights}" if asked.weights else "trained weights"
+            lines.append(
+                f"features of {asked.backbone}, {self.way_of_backbone()} ({weights}, geometry {asked.geometry})"
+            )
+        return lines
+
+    def way_of_backbone(self) -> str:
+        """What was done to the backbone that made the features."""
+        asked, source = self.config.extractor, self.config.record.get("source")
+        assert asked is not None
+        if asked.until is None:
+            return "frozen, with mirror images" if asked.mirrored else "frozen"
+        if asked.finetune is None:
+            return f"trained from stage {asked.until} on"
+        done = source.get("finetuning") if isinstance(source, dict) else None
+        strength = done.get("strength") if isinstance(done, dict) else None
+        return "frozen, as fine-tuning does not help" if strength == 0 else f"fine-tuned with strength {strength}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to its end."""
+        return False
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the labels themselves; JSON-ready."""
+        config = self.config
+        return {
+            "run": None if self.paths is None else str(self.paths.folder),
+            "finished": self.finished,
+            **config.model_dump(mode="json", include={"data", "split", "setting", "options", "extractor", "method"}),
+            "params": {
+                key: value for key, value in config.model_dump(mode="json")["params"].items() if key in self.params
+            },
+            "record": config.record,
+            "rounds_done": self.history[-1]["round"] if self.history else None,
+            "rounds": config.params.get("rounds") or config.params.get("epochs") or 0,
+        }
+
+    def _progress(self) -> str:
+        if self.finished:
+            return "finished"
+        if not self.history:
+            return "unfinished, no round done"
+        unit = "rounds" if "rounds" in self.config.params else "epochs"
+        of = self.config.params.get("rounds") or self.config.params.get("epochs") or 0
+        return f"unfinished, {self.history[-1]['round']} of {of} {unit}"
+
+
+@dataclass(frozen=True, eq=False)
+class RunResult(RunState):
+    """A finished run.
+
+    Attributes:
+        labels: Of the whole pool: names, scores, confidence, familiarity, what cannot be read.
+        forecast: How many labels are expected to be right; None if the method was not rehearsed.
+        figures: How many are right, where answers are known; None if none are.
+        outcome: The model with its data; None if the data are not at hand.
+        missing: Why they are not.
+    """
+
+    labels: Predictions
+    forecast: Forecast | None
+    figures: Figures | None
+    outcome: Outcome | None
+    missing: str = ""
+
+    @property
+    def finished(self) -> bool:
+        """It is."""
+        return True
+
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """(N,) how likely each label is right, from 0 to 1; NaN where that is not known."""
+        return self.labels.confidence
+
+    @cached_property
+    def summary(self) -> LabelSummary:
+        """The labels in a few facts."""
+        return LabelSummary.of(self.labels, self.config.setting)
+
+    @property
+    def to_check(self) -> tuple[str, ...]:
+        """The classes that need a look."""
+        return self.summary.to_check
+
+    @property
+    def method(self) -> Method:
+        """The fitted model."""
+        return self.predictor.model
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        """The model, ready to label more photographs or arrays."""
+        cache = self.config.cache
+        if self.outcome is not None:
+            return Predictor(self.outcome.method, cache=cache, trust=self.outcome.trust)
+        assert self.paths is not None  # a result without data was read from a folder
+        return Predictor.load(self.paths.folder, cache=cache)
+
+    def write_labels(self, out: str | Path, format: str | None = None) -> None:
+        """Write the labels: ``.csv``, ``.jsonl`` or ``.parquet`` by the ending, or "label-studio" or "fiftyone"."""
+        write_labels(self.labels, Path(out), format)
+
+    def lines(self, every_class: bool = False) -> list[str]:
+        """What to expect of the labels, what to look at, and where they are."""
+        lines = [NOT_REHEARSED if self.forecast is None else self.forecast.sentence()]
+        if self.figures is not None:
+            shown = ((TITLES[name], getattr(self.figures, name)) for name in FIGURES[self.config.setting])
+            figures = ", ".join(f"{title} {100 * value:.1f}" for title, value in shown if value is not None)
+            lines.append(f"By the answers: {figures} (per cent).")
+            if self.figures.reliability is not None:
+                ece = 100 * self.figures.reliability.ece
+                lines.append(f"Confidence is off by {ece:.1f} points on average (expected calibration error).")
+        return lines + self.summary.lines(every_class)
+
+    def places(self) -> list[str]:
+        """Where the results are, and what to do next."""
+        if self.paths is None:
+            return []
+        counted = f"{self.summary.inputs} inputs"
+        if self.summary.unreadable:
+            counted += f", {self.summary.unreadable} of them cannot be read"
+        lines = [f"Labels: {self.paths.labels} ({counted})", f"Model: {self.paths.model}"]
+        if self.paths.report is not None:
+            lines.append(f"Report, to open in a browser: {self.paths.report}")
+        if "hold_out" in self.config.options:
+            return [*lines, "To label photographs, or for a model to keep: fit once more without --hold-out."]
+        return [*lines, f"What to look at first: pren suggest {shlex.quote(str(self.paths.folder))}"]
+
+    def __str__(self) -> str:
+        return "\n".join([*self.opening(), "", *self.lines(), "", *self.places()]).rstrip()
+
+    def __repr__(self) -> str:
+        return f"<RunResult: {self.title}, {self.labels!r}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the labels themselves; JSON-ready."""
+        paths = self.paths
+        return {
+            **super().to_dict(),
+            "metrics": None if self.figures is None else self.figures.to_dict(),
+            "forecast": None if self.forecast is None else self.forecast.model_dump(mode="json"),
+            "labels": {
+                **self.summary.model_dump(mode="json"),
+                "levels": self.summary.levels and self.summary.levels._asdict(),
+            },
+            "model": None if paths is None else str(paths.model),
+            "predictions": None if paths is None else str(paths.labels),
+            "report": None if paths is None or paths.report is None else str(paths.report),
+        }
+
+    @classmethod
+    def of_folder(
+        cls,
+        folder: RunFolder,
+        config: RunConfig,
+        labels: Predictions,
+        outcome: Outcome | None,
+        missing: str = "",
+    ) -> RunResult:
+        """A run of a folder, with its labels and, if they are at hand, its model and data."""
+        trust = outcome.trust if outcome is not None else folder.trust()
+        return cls(
+            config=config,
+            history=folder.history(),
+            by_answers=folder.rounds_by_answers(),
+            paths=RunPaths(folder.path),
+            labels=labels,
+            forecast=None if trust is None else trust.forecast,
+            figures=folder.figures(),
+            outcome=outcome,
+            missing=missing,
+        )
+
+
+def load_state(folder: str | Path) -> RunState:
+    """Read a run folder: a `RunResult` if the run is finished."""
+    run = RunFolder.open(folder)
+    if run.finished():
+        return load_result(run)
+    return RunState(run.config(), run.history(), run.rounds_by_answers(), RunPaths(run.path))
+
+
+def load_result(
+    folder: str | Path | RunFolder,
+    *,
+    with_data: bool = False,
+    data: str | None = None,
+    root: str | None = None,
+    weights: str | None = None,
+    cache: str | None = None,
+) -> RunResult:
+    """Read the result of a finished run.
+
+    Args:
+        folder: The run folder.
+        with_data: Whether to open the data that the run was fitted on, too, and to let the model label them again.
+        data: Where the data are, if they have moved.
+        root: Where the folder of a data set is, if it has moved.
+        weights: Where the weights of a frozen backbone are, if they have moved.
+        cache: Where features are kept, if elsewhere.
+
+    Raises:
+        PrenError: If there is no finished run, its files are damaged, or the data are not those of the run.
+    """
+    run = folder if isinstance(folder, RunFolder) else RunFolder.open(folder)
+    if not run.finished():
+        raise PrenError("run-unfinished", f"{run.path} is not finished: go on with 'pren fit --resume {run.path}'.")
+    outcome = open_run(run, data, root, weights, cache) if with_data else None
+    table = run.model().classes_ if outcome is None else outcome.method.classes_
+    labels = Predictions.of_rows(read_csv(run.path / PREDICTIONS), table)
+    return RunResult.of_folder(run, run.config(), labels, outcome)

@@ -1,0 +1,19 @@
+"""A saved model, wherever it is: in a run folder, or in a folder that `Method.save` wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pren.methods import storage
+from pren.methods.base import Method
+from pren.runs.store.folder import RunFolder
+
+
+def load_model(folder: str | Path) -> Method:
+    """Load the model of a run folder, or of a folder that `Method.save` or `pren classes` wrote.
+
+    Raises:
+        PrenError: If there is none, or it is damaged.
+    """
+    saved = (Path(folder) / storage.MODEL_FILE).is_file() and not RunFolder(folder).holds_run()
+    return storage.load_model(folder) if saved else RunFolder.open(folder).model()
