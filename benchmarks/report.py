@@ -15,10 +15,10 @@ from benchmarks.tables import Table
 from benchmarks.timing import Settings
 from pren.images.files import ImageFiles
 from pren.problem import Answers
-from pren.report import report_run
+from pren.report import write_report
 from pren.runs.config import RunConfig
-from pren.runs.fit import run
-from pren.runs.reopening import Outcome, open_run
+from pren.runs.fit import run_config
+from pren.runs.reopening import Outcome
 
 SEEN, WIDTH, ATTRIBUTES = 40, 512, 80
 PHOTOGRAPH = (500, 375)  # as CUB's are
@@ -33,14 +33,16 @@ def run(settings: Settings) -> list[Table]:
         folder = Path(place)
         _write_data(folder / "data.npz", unseen, images)
         config = RunConfig(data=str(folder / "data.npz"), method="pren-pool", rehearsals=2)
-        fitted = run(config, folder / "run")
-        outcome = open_run(fitted)
+        result = run_config(config, folder / "run", report=False)
+        assert result is not None
+        assert result.outcome is not None
+        outcome = result.outcome
         for title, shown in (
             ("with photographs", _with_photographs(outcome, folder / "photographs", different)),
             ("of features", outcome),
         ):
             since = time.perf_counter()
-            written = report_run(fitted, shown, out=folder / "report.html")
+            written = write_report(replace(result, outcome=shown), folder / "report.html")
             seconds = time.perf_counter() - since
             table.rows.append((title, f"{seconds:.1f}", f"{written.size / 1e6:.2f}", str(written.photographs)))
     table.notes.append("Photographs are JPEG files of 500 x 375 pixels that are read and made small.")

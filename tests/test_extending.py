@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from pren.runs.train import train
 
 from pren.data import DATASETS, load
 from pren.describe import ENCODERS
@@ -26,7 +27,6 @@ from pren.methods.storage import load_model
 from pren.research.comparison import ComparisonPlan, compare
 from pren.research.sampling import Sampler
 from pren.runs.config import RunConfig
-from pren.runs.train import train
 
 pytestmark = pytest.mark.slow
 

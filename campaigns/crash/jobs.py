@@ -23,7 +23,7 @@ from pren.images.torchvision_operators import import_timm
 from pren.label import parts_folder
 from pren.label.job import ROWS
 from pren.runs.config import RunConfig
-from pren.runs.fit import run
+from pren.runs.fit import run_config
 
 SMALL = (
     "heads=4",
@@ -179,10 +179,10 @@ def prepare(folder: Path) -> dict[str, str]:
     files = {"data": "data.npz", "many": "many.npy", "weights": "weights.safetensors"}
     places |= {name: str(folder / file) for name, file in files.items()}
     params = parse_assignments([*SMALL])
-    run(RunConfig(data=places["data"], method="pren", params=params, rehearsals=0), places["rounds"])
+    run_config(RunConfig(data=places["data"], method="pren", params=params, rehearsals=0), places["rounds"])
     extractor = Extractor(backbone="test_resnet", weights=places["weights"])
     own = RunConfig(
         data=places["photographs"], method="eszsl", rehearsals=2, extractor=extractor, cache=str(folder / "kept")
     )
-    run(own, places["shown"])
+    run_config(own, places["shown"])
     return places

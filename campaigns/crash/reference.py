@@ -16,6 +16,7 @@ from pren.foundation.files import sha256
 from pren.methods.base import Method
 from pren.methods.storage import MODEL_FILE
 from pren.runs.config import RunConfig
+from pren.runs.fit import Progress, run_config
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def hash_models(case: Case, run: Path) -> tuple[str, ...]:
     settings = {"data": case.data, "method": "pren", "setting": case.setting, "params": case.params}
     config = RunConfig.model_validate(settings)
     with _one_thread():
-        run(config, run, on_round=on_round)
+        run_config(config, run, progress=Progress(on_round))
     return tuple(models)
 
 

@@ -20,7 +20,7 @@ from pren.images.extraction import Extractor
 from pren.images.torchvision_operators import import_timm
 from pren.methods.base import Method
 from pren.runs.config import RunConfig
-from pren.runs.fit import run
+from pren.runs.fit import Progress, run_config
 
 PARAMS: dict[str, Any] = {
     "heads": 2,
@@ -130,15 +130,15 @@ def prepare(path: Path) -> Workshop:
             raise _Interrupted
 
     with mock.patch.object(os, "fsync", return_value=None):
-        run(RunConfig(data=data, method="eszsl"), workshop.template("eszsl"))
+        run_config(RunConfig(data=data, method="eszsl"), workshop.template("eszsl"))
         np.savez(workshop.path / "more.npz", **problem(6))  # type: ignore[arg-type]
         trusted = RunConfig(data=str(workshop.path / "more.npz"), method="eszsl", setting="gzsl", rehearsals=2)
-        run(trusted, workshop.template("trusted"))
+        run_config(trusted, workshop.template("trusted"))
         _prepare_photographs(workshop)
         config = RunConfig(data=data, method="pren", params=PARAMS)
-        run(config, workshop.template("finished"))
+        run_config(config, workshop.template("finished"))
         try:
-            run(config, workshop.template("interrupted"), on_round=interrupt)
+            run_config(config, workshop.template("interrupted"), progress=Progress(interrupt))
         except _Interrupted:
             return workshop
     raise AssertionError("the run was not interrupted")
@@ -151,4 +151,4 @@ def _prepare_photographs(workshop: Workshop) -> None:
         save_file(import_timm().create_model(EXTRACTOR[1]).state_dict(), workshop.weights)
     extractor = Extractor(backbone=EXTRACTOR[1], weights=str(workshop.weights))
     own = {"data": str(workshop.photographs), "cache": str(workshop.path / "cache"), "method": "eszsl", "rehearsals": 2}
-    run(RunConfig.model_validate({**own, "extractor": extractor}), workshop.template("own"))
+    run_config(RunConfig.model_validate({**own, "extractor": extractor}), workshop.template("own"))

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from pren.runs.train import train
 from refusals import refused
 from safetensors.torch import load_file, save_file
 
 from pren.runs.config import RunConfig
-from pren.runs.train import train
 
 pytestmark = pytest.mark.slow
 

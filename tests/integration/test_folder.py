@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import yaml
 from PIL import Image
+from pren.runs.train import train
 
 from pren.describe import ENCODERS
-from pren.runs.train import train
 
 QUICK = (
     "--method=pren",

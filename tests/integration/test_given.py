@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-
 from pren.runs.train import train
 
 UNLEARNED = "eszsl does not learn from labels given to images of the pool (2 here): add --set refinement=soft-kmeans"

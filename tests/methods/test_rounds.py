@@ -7,6 +7,7 @@ import csv
 import numpy as np
 import pytest
 import torch
+from pren.runs.train import train
 from torch import nn
 from typer.testing import CliRunner
 
@@ -18,7 +19,6 @@ from pren.methods.params import param
 from pren.methods.registry import METHODS, register_method
 from pren.runs.config import RunConfig
 from pren.runs.store.folder import RunFolder
-from pren.runs.train import train
 from pren.training.batches import TrainingSet, batches
 
 

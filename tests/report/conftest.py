@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from pren.runs.train import train
 
 from pren.report import report_run
 from pren.runs.config import RunConfig
 from pren.runs.reopening import open_run
 from pren.runs.store.folder import RunFolder
-from pren.runs.train import train
 
 EVIL = "<img src=x onerror=window.hacked=1>\"'&amp;<svg onload=window.hacked=1>".replace("/", "")
 EVIL_FILE = "</script><script>window.hacked=1</script>.png".replace("/", "_")

@@ -5,10 +5,10 @@ from importlib import resources
 
 import pytest
 
-from pren.research.pages import report_experiments
 from pren.report.html import Html
 from pren.report.page import Section, table
 from pren.report.page import page as write_page
+from pren.research.pages import report_experiments
 
 from .conftest import EVIL, EVIL_FILE
 

@@ -8,9 +8,9 @@ import os
 
 import numpy as np
 import pytest
+from pren.runs.train import train
 
 from pren.runs.config import RunConfig
-from pren.runs.train import train
 
 SMALL = {
     "heads": 4,

@@ -1,7 +1,6 @@
 """What is said of labels at the end of a fit."""
 
 import pytest
-
 from pren.runs.ending import MANY, label_facts
 from pren.runs.store.tables import PredictedImage
 

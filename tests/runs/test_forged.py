@@ -6,13 +6,13 @@ from datetime import date
 import pytest
 import torch
 import yaml
+from pren.runs.train import train
 from refusals import refused
 from safetensors.torch import load_file, save_file
 
 from pren.runs.store.checkpoint import FILES, STATE_FILE, TRAINING_FILE
 from pren.runs.store.folder import CONFIG_FILE, RunFolder, result_files
 from pren.runs.store.manifest import with_checksum, write_manifest
-from pren.runs.train import train
 
 pytestmark = pytest.mark.slow
 

@@ -12,11 +12,11 @@ import zipfile
 import numpy as np
 import pytest
 import torch
+from pren.runs.train import train
 
 from pren.cli import __main__ as command_line
 from pren.methods.storage import read_model, write_model
 from pren.runs.store.manifest import with_checksum
-from pren.runs.train import train
 
 pytestmark = pytest.mark.slow
 

@@ -10,13 +10,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from pren.runs.train import train
 from refusals import refused
 
 from pren.foundation.errors import PrenError
 from pren.foundation.lock import LOCK, MOST_BYTES, Lock
 from pren.runs.store.folder import RunFolder
 from pren.runs.summary import run_summary
-from pren.runs.train import train
 
 HOSTILE = {
     "nothing": b"",

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from pren.runs.train import train
 from refusals import refused
 from safetensors.torch import load_file, save_file
 
@@ -20,7 +21,6 @@ from pren.runs.reopening import evaluate_run
 from pren.runs.store.folder import RunFolder
 from pren.runs.store.manifest import with_checksum
 from pren.runs.summary import run_summary
-from pren.runs.train import train
 
 pytestmark = pytest.mark.slow
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from pren.runs.train import train
 from refusals import refused
 from safetensors.torch import save_file
 
@@ -14,7 +15,6 @@ from pren.problem import Answers, ClassTable, Problem
 from pren.runs.config import RunConfig
 from pren.runs.reopening import evaluate_run
 from pren.runs.store.folder import RunFolder
-from pren.runs.train import train
 
 pytestmark = pytest.mark.slow
 

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from pren.runs.train import train
 from refusals import refused
 from safetensors.torch import load_file, save_file
 
@@ -16,7 +17,6 @@ from pren.foundation.errors import PrenError
 from pren.methods.storage import load_model
 from pren.runs.store.folder import RunFolder
 from pren.runs.store.manifest import write_manifest
-from pren.runs.train import train
 
 CASES = [(form, setting) for form in ("features", "images") for setting in ("zsl", "gzsl")]
 

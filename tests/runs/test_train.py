@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from pren.runs.train import train
 from refusals import refused
 from safetensors.torch import load_file
 
@@ -20,7 +21,6 @@ from pren.problem.scoring import top_classes
 from pren.runs.config import RunConfig, parse_config, read_yaml
 from pren.runs.reopening import evaluate_run
 from pren.runs.store.folder import RunFolder
-from pren.runs.train import train
 
 CASES = [(form, setting) for form in ("features", "images") for setting in ("zsl", "gzsl")]
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pren.runs.train import train
 from refusals import refused
 
 from pren.cli import __main__ as command_line
@@ -16,7 +17,6 @@ from pren.foundation.errors import PrenError
 from pren.runs import train as training
 from pren.runs.config import RunConfig
 from pren.runs.store.folder import RunFolder
-from pren.runs.train import train
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from pren.runs.train import train
 
 from pren.runs.config import RunConfig
 from pren.runs.store.folder import RunFolder
-from pren.runs.train import train
 from tests.several.test_team import free_port
 
 PREN = (sys.executable, "-m", "pren.cli")

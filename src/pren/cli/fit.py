@@ -77,7 +77,7 @@ def fit(
     settings = settings_of(chosen, vision, trust, data=data, method=method, assignments=assignments, seed=seed)
     fabric = launch(processes, accelerator)
     from pren.methods.registry import METHODS
-    from pren.runs.fit import Progress, configure, run
+    from pren.runs.fit import Progress, configure, run_config
 
     quiet = talk.quiet or not fabric.is_global_zero  # of several processes, one speaks
     with extraction(quiet) as on_extract, rehearsals(quiet) as on_rehearsal:
@@ -86,7 +86,7 @@ def fit(
         folder = resume or out or default_folder(wanted)
         title = f"{METHODS[wanted.method].title} on {wanted.data}"
         with rounds(title, quiet) as on_round, interruptible(partial(how_to_resume, folder), quiet):
-            result = run(
+            result = run_config(
                 wanted,
                 folder,
                 resume=resume is not None,

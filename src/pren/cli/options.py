@@ -68,7 +68,7 @@ Signatures = Annotated[
     typer.Option(
         "--signatures",
         metavar="NAME[,NAME]",
-        help="What describes the classes, if there are several: attributes (default), sentences, names, or some of them.",
+        help="What describes the classes, if several do: attributes (default), sentences, names, or some.",
         rich_help_panel=DATA,
     ),
 ]

@@ -96,7 +96,7 @@ class Predictions:
     @property
     def top(self) -> int:
         """How many classes an input can have."""
-        return self.classes.shape[1]
+        return int(self.classes.shape[1])
 
     def rows(self) -> Iterator[Row]:
         """Every input as a row."""
@@ -165,9 +165,9 @@ def header(top: int) -> list[str]:
 
 def cells(row: Row, top: int) -> list[Any]:
     """A row of that table; None where there is nothing."""
-    (best, score), *more = [*row.classes, *[(None, None)] * (top - len(row.classes))]
-    others = [cell for pair in more for cell in pair]
-    return [row.input, best, score, row.confidence, row.familiarity, *others, row.error or None]
+    best: list[Any] = [cell for pair in row.classes for cell in pair]
+    best += [None] * (2 * top - len(best))
+    return [row.input, *best[:2], row.confidence, row.familiarity, *best[2:], row.error or None]
 
 
 def read_csv(path: Path) -> Iterator[Row]:

@@ -189,8 +189,8 @@ class Predictor:
         if min_accuracy is not None and trust is None:
             raise PrenError(
                 "no-rehearsals",
-                "How sure these labels are is not known: the model was not rehearsed, or other classes are asked for than "
-                "it was fitted for. Fit with --rehearsals 10.",
+                "How sure these labels are is not known: the model was not rehearsed (pren fit --rehearsals 10), or is "
+                "asked for other classes than it was fitted for.",
             )
         return among, trust
 

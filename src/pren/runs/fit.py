@@ -122,7 +122,7 @@ def fit(
         said, resume=resume, start=start, file=None if config is None else Path(config), progress=progress
     )
     problem = (data, None) if isinstance(data, Problem) else data if isinstance(data, tuple) else None
-    result = run(
+    result = run_config(
         wanted, resume or out, resume=resume is not None, start=start, report=report, progress=progress, problem=problem
     )
     assert result is not None  # there is one process
@@ -173,7 +173,7 @@ def _best(settings: Settings, config: RunConfig, progress: Progress) -> RunConfi
     return replace(settings, method=None, params={}).config(found[0].config)
 
 
-def run(
+def run_config(
     config: RunConfig,
     out: str | Path | None = None,
     *,

@@ -21,8 +21,8 @@ from pren.methods.base import Method
 from pren.methods.registry import METHODS
 from pren.methods.storage import MODEL_FILE
 from pren.runs.config import RunConfig
-from pren.runs.reopening import Figures, Outcome, open_run
-from pren.runs.store.folder import PREDICTIONS, REPORT_FILE, RunFolder
+from pren.runs.reopening import Outcome, open_run
+from pren.runs.store.folder import PREDICTIONS, REPORT_FILE, Figures, RunFolder
 from pren.runs.summary import LabelSummary
 from pren.trust import Forecast
 

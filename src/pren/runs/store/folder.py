@@ -24,6 +24,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from pren.describe import RECIPE_FILE
 from pren.evaluation import Metrics, Reliability
 from pren.foundation.errors import PrenError, reason
@@ -78,7 +80,7 @@ class Figures(Metrics):
         reliability: Whether confidence can be believed; None if it is not known.
     """
 
-    hashes: dict[str, str] = {}
+    hashes: dict[str, str] = Field(default_factory=dict)
     rule: str | None = None
     reliability: Reliability | None = None
 
@@ -159,7 +161,7 @@ class RunFolder:
         if self.holds_run():
             raise PrenError(
                 "run-exists",
-                f"{self.path} already holds a run: go on with 'pren fit --resume {self.path}', or choose another folder with --out.",
+                f"{self.path} already holds a run: 'pren fit --resume {self.path}' goes on, or choose another --out.",
             )
         parts = self.path.iterdir() if self.path.is_dir() else ()
         if any(part.name != LOCK and not part.name.startswith(WRITING) for part in parts):

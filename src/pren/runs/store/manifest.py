@@ -88,8 +88,8 @@ def check_format(number: int, where: Path | str) -> None:
     if number != FORMAT:
         raise PrenError(
             "format-other",
-            f"{where} was written by another version of pren (format {number}, this one reads {FORMAT}). Fit again with "
-            "the command that its config.yaml has under 'record', or use the version of pren named there.",
+            f"{where} was written by another version of pren (format {number}, this one reads {FORMAT}). Fit again: "
+            "the command is in its config.yaml, under 'record'. Or use the version of pren that is named there.",
         )
 
 
