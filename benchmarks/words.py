@@ -5,7 +5,7 @@ test classes with what was best on the folds.
 
 With METHOD, a name with parameters as for `benchmarks.drawn`, only what becomes of classes that are added later to it.
 Validation folds (PS) without ``--test``, CUB's test classes with it. PREN_DATA says where CUB is; names need
-``pip install 'pren[text]'``.
+the extra ``words``.
 """
 
 from __future__ import annotations

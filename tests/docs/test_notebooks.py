@@ -9,7 +9,7 @@ import pytest
 
 from .conftest import REPOSITORY
 
-nbformat = pytest.importorskip("nbformat", reason="pip install 'pren[test]' brings nbclient")
+nbformat = pytest.importorskip("nbformat", reason="the extra test is not installed")
 NOTEBOOKS = sorted((REPOSITORY / "docs" / "notebooks").glob("*.ipynb"))
 
 

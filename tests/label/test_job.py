@@ -225,7 +225,7 @@ def small_files():
 @pytest.mark.parametrize("form", sorted(WRITERS))
 def test_a_disk_that_is_full_while_the_table_is_written(write, features, monkeypatch, tmp_path, form, small_files):
     if form == "parquet":
-        pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'pren[parquet]'")
+        pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
     many = np.tile(features, (40, 1))
     monkeypatch.setattr(job, "ROWS", 100)
     whole, _ = write(many, "whole", form)

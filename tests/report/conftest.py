@@ -115,9 +115,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 @pytest.fixture(scope="session")
 def browser():
     """Chromium, driven by playwright; skipped where one of the two is missing."""
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
-    )
+    playwright = pytest.importorskip("playwright.sync_api", reason="the extra browser is not installed: make browser")
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.skip("no browser is installed: apt-get install chromium")

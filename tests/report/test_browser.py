@@ -25,7 +25,7 @@ def pages(hostile, experiments, tmp_path_factory):
 @pytest.fixture(scope="session")
 def axe():
     """The source of axe-core, which a package carries; skipped where there is none."""
-    pytest.importorskip("axe_playwright_python", reason="no axe-core: pip install axe-playwright-python")
+    pytest.importorskip("axe_playwright_python", reason="the extra browser is not installed: make browser")
     return (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 

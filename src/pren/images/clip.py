@@ -1,4 +1,4 @@
-"""open_clip's models, whose image tower and text tower share a space (``pip install 'pren[clip]'``).
+"""open_clip's models, whose image tower and text tower share a space (the extra ``clip``).
 
 A model is named ``clip:MODEL/TAG``, where the tag says which of its trained weights, or ``clip:MODEL`` with the weights
 of a file. This is the image tower, as a backbone; `pren.describe.clip` has the text tower.
@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from pren.foundation.errors import PrenError, suggest
+from pren.foundation.extras import how_to_install
 from pren.images.precision import Precision
 from pren.images.preprocessing import Geometry, Preprocessing
 from pren.images.timm_backbone import TimmBackbone
@@ -197,7 +198,7 @@ def import_open_clip() -> ModuleType:
         return importlib.import_module("open_clip")
     except ImportError as error:
         raise PrenError(
-            "extra-missing", f"CLIP needs open_clip, which cannot be imported ({error}): pip install 'pren[clip]'."
+            "extra-missing", f"CLIP needs open_clip, which cannot be imported ({error}): {how_to_install('clip')}."
         ) from error
 
 

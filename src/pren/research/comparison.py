@@ -69,7 +69,7 @@ def compare(
     Raises:
         PrenError: If the plan cannot be carried out at all. A method that fails does not stop the others.
     """
-    need("matplotlib", "compare")  # not after hours
+    need("matplotlib", "research")  # not after hours
     groups = _groups(plan, on_extract)
     folder = Path(out)
     with held_folder(folder, command):

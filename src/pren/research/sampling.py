@@ -21,7 +21,7 @@ class Sampler:
     """
 
     def __init__(self, space: Space, seed: int, start: dict[str, Any]) -> None:
-        self._optuna = need("optuna", "tune")
+        self._optuna = need("optuna", "research")
         self._seed = seed
         self._distributions = {name: self._distribution(dimension) for name, dimension in space.items()}
         self._start = {name: start[name] for name, dimension in space.items() if holds(dimension, start.get(name))}

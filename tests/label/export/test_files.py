@@ -17,8 +17,8 @@ from pren.methods.registry import METHODS, create
 from pren.trust import assess
 
 pytestmark = pytest.mark.slow
-runtime = pytest.importorskip("onnxruntime", reason="pip install 'pren[export]'")
-pytest.importorskip("onnxscript", reason="pip install 'pren[export]'")
+runtime = pytest.importorskip("onnxruntime", reason="the extra export is not installed")
+pytest.importorskip("onnxscript", reason="the extra export is not installed")
 
 QUICK = {"heads": 4, "rounds": 1, "initial_batches": 3, "batches": 2, "batch_size": 8, "hidden": (8,)}
 NOT_EXPORTED = ("uda",)

@@ -93,7 +93,7 @@ def load_folder(
     Args:
         path: The folder; see the top of this file.
         setting: "zsl" or "gzsl".
-        encoder: The text encoder that makes signatures of words; None for the one that `pren[text]` brings.
+        encoder: The text encoder that makes signatures of words; None for the one of the extra `words`.
         signatures: "attributes", "descriptions", "vectors" or "names", to say which of the files it is; or several
             with commas between them: then each is centred and scaled by the seen classes.
         signature_weights: For several sources: what each is multiplied with after that.

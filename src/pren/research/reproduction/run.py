@@ -53,7 +53,7 @@ def reproduce(
     Returns:
         The tables, which are in `out` too.
     """
-    need("matplotlib", "compare")  # not after hours
+    need("matplotlib", "research")  # not after hours
     folder, everything = Path(out), part in ("claims", "all")
     with held_folder(folder, command):
         wanted = {name: wishes(plan) if everything or part == name else Wishes() for name, wishes in WISHES.items()}

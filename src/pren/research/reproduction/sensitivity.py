@@ -98,8 +98,8 @@ def sensitivity(plan: Plan, wishes: Wishes, results: Results) -> list[Sheet]:
 
 def draw(sheets: Sequence[Sheet], folder: Path, quick: bool) -> None:
     """Both panels as sensitivity.png and .svg."""
-    matplotlib = need("matplotlib", "compare")
-    figure = need("matplotlib.figure", "compare").Figure(figsize=(8.4, 3.4), layout="constrained")
+    matplotlib = need("matplotlib", "research")
+    figure = need("matplotlib.figure", "research").Figure(figsize=(8.4, 3.4), layout="constrained")
     for ax, sheet in zip(figure.subplots(1, 2, sharey=True), sheets, strict=True):
         for line, style in zip(sheet.curves, ("-", "--"), strict=False):
             x, y = zip(*line.points, strict=True)
