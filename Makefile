@@ -14,7 +14,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -c constraints.txt
 .NOTPARALLEL:
 
 help:  ## print this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-10s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.installed-run  ## fit PrEN-Pool, PrEN and rivals on the embedded data
 	$(BIN)/pren demo $(ARGS)
@@ -29,8 +29,10 @@ check: lint  ## lint and the quick tests (no processes, no backbones): for while
 test: $(VENV)/.installed-dev  ## run all tests on $JOBS processes (2 unless told)
 	$(PYTEST) $(ARGS)
 
-browser: $(VENV)/.installed-dev  ## what tests of reports need, which are skipped without: Chromium (with apt-get, as root)
-	command -v chromium || command -v google-chrome || { apt-get update -qq; DEBIAN_FRONTEND=noninteractive \
+# Elsewhere than on Debian, install Chromium or Chrome yourself and let CHROMIUM name it.
+browser: $(VENV)/.installed-dev  ## install what tests of reports need: Chromium (with apt-get, as root) and playwright
+	[ -n "$$CHROMIUM" ] || command -v chromium || command -v google-chrome || { apt-get update -qq; \
+		DEBIAN_FRONTEND=noninteractive \
 		apt-get install -y --no-install-recommends chromium fonts-dejavu-core fonts-liberation; }
 	$(PIP_INSTALL) -e '.[browser]'
 
