@@ -13,10 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pren.data import load, load_folder, report_folder
+from pren.data import load
 from pren.data.folder import findings as findings_module
+from pren.data.folder.check import report_folder
 from pren.data.folder.findings import Finding, Findings
-from pren.data.folder.load import read_folder
+from pren.data.folder.load import load_folder, read_folder
 from pren.describe import ENCODERS, register_encoder, sentences
 from pren.foundation.errors import PrenError
 from pren.problem import UNKNOWN

@@ -5,7 +5,9 @@ import pytest
 from PIL import Image
 from refusals import refused
 
-from pren.data import class_folds, load, load_folder, report_folder
+from pren.data import class_folds, load
+from pren.data.folder.check import report_folder
+from pren.data.folder.load import load_folder
 from pren.foundation.errors import PrenError
 from pren.problem import UNKNOWN
 

@@ -7,7 +7,8 @@ import pytest
 from PIL import Image
 from refusals import refused
 
-from pren.data import class_folds, own_folds
+from pren.data import class_folds
+from pren.data.survey import own_folds
 from pren.images.files import ImageFiles
 from pren.images.preprocessing import plain
 from pren.methods.pren import PrEN

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from refusals import refused
 
-from pren.data import DATASETS, find_dataset, list_datasets, load, load_numbers, register_dataset, survey
+from pren.data import DATASETS, find_dataset, list_datasets, load, register_dataset
+from pren.data.numbers import load_numbers
+from pren.data.survey import survey
 from pren.foundation.errors import PrenError
 
 FEW = {"per_class": 1, "pool_per_class": 1}

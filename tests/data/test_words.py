@@ -8,7 +8,8 @@ import pytest
 from PIL import Image
 from refusals import refused
 
-from pren.data import load, report_folder
+from pren.data import load
+from pren.data.folder.check import report_folder
 from pren.data.folder.class_sources import filled
 from pren.describe import ENCODERS, KnownEncoder, Recipe, register_encoder
 

@@ -9,10 +9,11 @@ from refusals import refused
 from scipy.io import savemat
 from scipy.sparse import csc_matrix
 
-from pren.data import load, own_folds
+from pren.data import load
+from pren.data.survey import own_folds
 from pren.foundation.errors import PrenError
+from pren.research.folds import open_folds
 from pren.runs.config import RunConfig
-from pren.runs.opening import open_folds
 
 CLASSES = [f"{letter} class" for letter in "hgfedcba"]  # seen: the first five, unseen: the last three
 PER_CLASS = 10

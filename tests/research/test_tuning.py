@@ -13,9 +13,9 @@ from pren.foundation.errors import PrenError
 from pren.methods.rivals.eszsl import ESZSL
 from pren.research import tuning
 from pren.research.comparison import ComparisonPlan, compare
+from pren.research.folds import open_folds
 from pren.research.tuning import attempt, search_space, tune
 from pren.runs.config import parse_config, read_yaml
-from pren.runs.opening import open_folds
 
 # Everything that is tuned of ESZSL, at its default.
 FIXED = {"feature_reg": 1.0, "signature_reg": 1.0, "features": "raw", "refinement": "none", "balance": 0.0}

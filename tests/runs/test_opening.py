@@ -5,8 +5,9 @@ import pytest
 from refusals import refused
 
 from pren.images.extraction import Extractor
+from pren.research.folds import open_folds
 from pren.runs.config import RunConfig
-from pren.runs.opening import open_folds, open_problem
+from pren.runs.opening import open_problem
 
 pytestmark = pytest.mark.slow
 

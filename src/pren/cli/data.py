@@ -29,7 +29,7 @@ def check(
 ) -> None:
     """List everything that is wrong with a folder of your own; every image is decoded."""
     show_log(Talk())
-    from pren.data import report_folder
+    from pren.data.folder.check import report_folder
 
     report = report_folder(folder, setting, signatures, encoder)
     if json:
@@ -61,7 +61,7 @@ def show(
 ) -> None:
     """Show what there is of a data set, what is missing and where it is published."""
     show_log(Talk())
-    from pren.data import survey
+    from pren.data.survey import survey
 
     found = survey(name, root)
     if json:

@@ -5,22 +5,16 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from pren.data.arrays import load_arrays
-from pren.data.benchmarks.registered import SPLITS as BENCHMARK_SPLITS
-from pren.data.benchmarks.xlsa17 import load_xlsa17
-from pren.data.benchmarks.xlsa17_sources import ATTRIBUTES
-from pren.data.folder.load import load_folder
-from pren.data.numbers import SPLITS, load_numbers
 from pren.foundation.errors import PrenError
 from pren.foundation.files import is_folder
-from pren.foundation.registry import Registry
+from pren.foundation.registry import Registry, resolve
 from pren.problem import Answers, Problem, Setting
 
 ROOT_VARIABLE = "PREN_DATA"  # the environment variable that says where data are, read by `data_root` alone
@@ -34,12 +28,19 @@ class Dataset:
 
     name: str
     summary: str
-    load: Callable[..., Loaded]
+    home: Callable[..., Loaded] | str
     splits: tuple[str, ...] = ()
     needs_root: bool = False
     file_options: tuple[str, ...] = ()
     folder_options: tuple[str, ...] = ()
     photographs: bool = False
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def load(self) -> Callable[..., Loaded]:
+        """The function that loads it; ours are imported when they are used."""
+        loader = resolve(self.home) if isinstance(self.home, str) else self.home
+        return partial(loader, **self.fixed) if self.fixed else loader
 
     def has_photographs(self, options: Mapping[str, Any]) -> bool:
         """Whether it is image files that are loaded with such options."""
@@ -80,22 +81,27 @@ def register_dataset(
     return register
 
 
-_PIXELS = "The same as flat pixels, for quick trials of methods that take features."
-for _name, _summary, _loader in (
-    ("numbers", "The numbers 00 to 99 in real handwritten digits; embedded, nothing to download.", load_numbers),
-    ("numbers-features", _PIXELS, partial(load_numbers, form="features")),
+ATTRIBUTES = "attributes"  # the signatures that every data set has
+_BENCHMARKS = "pren.data.benchmarks.xlsa17:load_xlsa17"
+_BOTH = ("PS", "SS")
+_NUMBERS = {
+    "numbers": ("The numbers 00 to 99 in real handwritten digits; embedded, nothing to download.", {}),
+    "numbers-features": (
+        "The same as flat pixels, for quick trials of methods that take features.",
+        {"form": "features"},
+    ),
+}
+for _name, (_summary, _fixed) in _NUMBERS.items():
+    DATASETS.add(_name, Dataset(_name, _summary, "pren.data.numbers:load_numbers", ("test", "val"), fixed=_fixed))
+for _name, _splits, _summary in (
+    ("cub", _BOTH, "200 bird species (Caltech-UCSD Birds): 150 seen, 50 unseen; features or images from --root."),
+    ("sun", _BOTH, "717 kinds of scenes (SUN Attributes): 645 seen, 72 unseen; features or images from --root."),
+    ("sun10", ("SUN10",), "The same with ten unseen classes (Jayaraman & Grauman): 707 seen; from --root."),
+    ("awa2", _BOTH, "50 animals (Animals with Attributes 2): 40 seen, 10 unseen; features or images from --root."),
+    ("xlsa17", ("own",), "Any folder in the form of the xlsa17 benchmarks: att_splits.mat and a features file."),
 ):
-    register_dataset(_name, _summary, SPLITS)(_loader)
-
-_FILES: dict[str, Any] = {"needs_root": True, "file_options": ("features",), "folder_options": ("images",)}
-for _name, _summary in {
-    "cub": "200 bird species (Caltech-UCSD Birds): 150 seen, 50 unseen; features or images from --root.",
-    "sun": "717 kinds of scenes (SUN Attributes): 645 seen, 72 unseen; features or images from --root.",
-    "sun10": "The same with ten unseen classes (Jayaraman & Grauman): 707 seen; features or images from --root.",
-    "awa2": "50 animals (Animals with Attributes 2): 40 seen, 10 unseen; features or images from --root.",
-    "xlsa17": "Any folder in the form of the xlsa17 benchmarks: att_splits.mat and a features file.",
-}.items():
-    register_dataset(_name, _summary, BENCHMARK_SPLITS.get(_name, ("own",)), **_FILES)(partial(load_xlsa17, name=_name))
+    _entry = Dataset(_name, _summary, _BENCHMARKS, _splits, True, ("features",), ("images",), fixed={"name": _name})
+    DATASETS.add(_name, _entry)
 
 
 def list_datasets(pattern: str = "*") -> list[str]:
@@ -113,10 +119,12 @@ def find_dataset(name: str | Path) -> Dataset:
             hint = "Your own data are the path of a .npz file, or of a folder of photographs."
             raise PrenError(error.code, f"{error} {hint}") from None
     if text.lower().endswith(".npz"):
-        return Dataset(text, "arrays of your own", partial(load_arrays, text))
+        return Dataset(text, "arrays of your own", "pren.data.arrays:load_arrays", fixed={"path": text})
     if os.path.lexists(text) and not is_folder(text):
         raise PrenError("data-unknown", f"{text} is neither a .npz file nor a folder.")
-    return Dataset(text, "photographs of your own", partial(load_folder, text), photographs=True)
+    return Dataset(
+        text, "photographs of your own", "pren.data.folder.load:load_folder", photographs=True, fixed={"path": text}
+    )
 
 
 def is_path(name: str | Path) -> bool:

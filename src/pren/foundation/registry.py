@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
@@ -77,6 +78,12 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
     def __len__(self) -> int:
         load_plugins()
         return len(self._entries)
+
+
+def resolve(home: str) -> Any:
+    """What "module:name" stands for: it is imported now, not when it was registered."""
+    module, _, name = home.partition(":")
+    return getattr(import_module(module), name)
 
 
 @cache

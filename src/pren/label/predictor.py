@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from pren.data import read_inputs
+from pren.data.arrays import read_inputs
 from pren.foundation.errors import PrenError
 from pren.images.extraction import BATCH, WORKERS
 from pren.images.files import ImageFiles, image_files

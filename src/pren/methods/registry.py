@@ -4,29 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from pren.foundation.errors import PrenError
-from pren.foundation.registry import Registry
+from pren.foundation.registry import Registry, resolve
 from pren.methods.base import Method
 from pren.methods.params import validate
-from pren.methods.pren import PrEN
-from pren.methods.pren_pool import PrENPool
-from pren.methods.rivals.ale import ALE
-from pren.methods.rivals.clip import CLIP
-from pren.methods.rivals.conse import ConSE
-from pren.methods.rivals.dcl import DCL
-from pren.methods.rivals.devise import DeViSE
-from pren.methods.rivals.eszsl import ESZSL
-from pren.methods.rivals.gfzsl import GFZSL
-from pren.methods.rivals.latem import LatEm
-from pren.methods.rivals.qfsl import QFSL
-from pren.methods.rivals.revise import ReViSE
-from pren.methods.rivals.ridge import RidgeS2V
-from pren.methods.rivals.sae import SAE
-from pren.methods.rivals.sje import SJE
-from pren.methods.rivals.sync import SynC
-from pren.methods.rivals.uda import UDA
 
 
 @dataclass(frozen=True)
@@ -37,60 +21,93 @@ class MethodEntry:
         name: What to write on the command line.
         title: What to write in a table.
         summary: One line.
-        method: The class.
+        home: The class, or where it is: "module:Class" below `pren.methods`. Only what is used is imported.
         preset: Parameters that make it this method, and so cannot be changed.
     """
 
     name: str
     title: str
     summary: str
-    method: type[Method]
+    home: type[Method] | str
     preset: Mapping[str, Any] = field(default_factory=dict)
 
+    @cached_property
+    def method(self) -> type[Method]:
+        """The class."""
+        if not isinstance(self.home, str):
+            return self.home
+        found: type[Method] = resolve(f"pren.methods.{self.home}")
+        return found
 
-DEFAULT = "pren-pool"  # what `pren fit` takes when nobody names a method
+
+DEFAULT = "pren-pool"  # what `pren fit` takes when no method is named
 METHODS: Registry[MethodEntry] = Registry("method")
 for _entry in (
     MethodEntry(
-        "pren-pool", "PrEN-Pool", "classes placed by signatures, then by the pool; the default (transductive)", PrENPool
+        "pren-pool",
+        "PrEN-Pool",
+        "classes placed by signatures, then by the pool; the default (transductive)",
+        "pren_pool:PrENPool",
     ),
-    MethodEntry("pren", "PrEN", "K heads with projected signatures vote and teach each other (transductive)", PrEN),
+    MethodEntry(
+        "pren", "PrEN", "K heads with projected signatures vote and teach each other (transductive)", "pren:PrEN"
+    ),
     MethodEntry(
         "pren-no-projection",
         "PrEN w/o Proj",
         "PrEN whose heads all see the original signatures (transductive)",
-        PrEN,
+        "pren:PrEN",
         {"projection": False},
     ),
     MethodEntry(
         "progressive",
         "Progressive Training",
         "one head, original signatures, every unseen class a candidate (transductive)",
-        PrEN,
+        "pren:PrEN",
         {"heads": 1, "projection": False, "subsets": "all"},
     ),
-    MethodEntry("eszsl", "ESZSL", "bilinear compatibility in closed form (inductive)", ESZSL),
-    MethodEntry("devise", "DeViSE", "bilinear compatibility, every violated margin counts (inductive)", DeViSE),
-    MethodEntry("ale", "ALE", "bilinear compatibility, violated margins count by rank (inductive)", ALE),
-    MethodEntry("sje", "SJE", "bilinear compatibility, the worst violated margin counts (inductive)", SJE),
-    MethodEntry("latem", "LatEm †", "several bilinear maps, the best one counts (inductive)", LatEm),
-    MethodEntry("sync", "SynC", "classifiers mixed from those of similar seen classes (inductive)", SynC),
-    MethodEntry("sae", "SAE S→F", "linear autoencoder, signatures decoded to features (inductive)", SAE),
+    MethodEntry("eszsl", "ESZSL", "bilinear compatibility in closed form (inductive)", "rivals.eszsl:ESZSL"),
+    MethodEntry(
+        "devise", "DeViSE", "bilinear compatibility, every violated margin counts (inductive)", "rivals.devise:DeViSE"
+    ),
+    MethodEntry("ale", "ALE", "bilinear compatibility, violated margins count by rank (inductive)", "rivals.ale:ALE"),
+    MethodEntry("sje", "SJE", "bilinear compatibility, the worst violated margin counts (inductive)", "rivals.sje:SJE"),
+    MethodEntry("latem", "LatEm †", "several bilinear maps, the best one counts (inductive)", "rivals.latem:LatEm"),
+    MethodEntry("sync", "SynC", "classifiers mixed from those of similar seen classes (inductive)", "rivals.sync:SynC"),
+    MethodEntry("sae", "SAE S→F", "linear autoencoder, signatures decoded to features (inductive)", "rivals.sae:SAE"),
     MethodEntry(
         "sae-f2s",
         "SAE F→S",
         "linear autoencoder, features encoded to signatures (inductive)",
-        SAE,
+        "rivals.sae:SAE",
         {"direction": "f2s"},
     ),
-    MethodEntry("conse", "ConSE †", "signatures of the most probable seen classes, averaged (inductive)", ConSE),
-    MethodEntry("ridge-s2v", "Ridge s→v", "signatures regressed to class means of features (inductive)", RidgeS2V),
-    MethodEntry("clip", "CLIP", "cosine of a CLIP model's two towers, nothing learned (inductive)", CLIP),
-    MethodEntry("uda", "UDA †", "signatures as sparse codes, the dictionary adapted to the pool (transductive)", UDA),
-    MethodEntry("dcl", "DCL †", "linear SVMs on trusted and diverse pseudo-labels (transductive)", DCL),
-    MethodEntry("revise", "ReViSE †", "two autoencoders with a common code teach themselves (transductive)", ReViSE),
-    MethodEntry("gfzsl", "GFZSL", "Gaussians predicted from signatures, adapted by EM (transductive)", GFZSL),
-    MethodEntry("qfsl", "QFSL †", "a network whose pool must lie among the unseen classes (transductive)", QFSL),
+    MethodEntry(
+        "conse", "ConSE †", "signatures of the most probable seen classes, averaged (inductive)", "rivals.conse:ConSE"
+    ),
+    MethodEntry(
+        "ridge-s2v", "Ridge s→v", "signatures regressed to class means of features (inductive)", "rivals.ridge:RidgeS2V"
+    ),
+    MethodEntry("clip", "CLIP", "cosine of a CLIP model's two towers, nothing learned (inductive)", "rivals.clip:CLIP"),
+    MethodEntry(
+        "uda",
+        "UDA †",
+        "signatures as sparse codes, the dictionary adapted to the pool (transductive)",
+        "rivals.uda:UDA",
+    ),
+    MethodEntry("dcl", "DCL †", "linear SVMs on trusted and diverse pseudo-labels (transductive)", "rivals.dcl:DCL"),
+    MethodEntry(
+        "revise",
+        "ReViSE †",
+        "two autoencoders with a common code teach themselves (transductive)",
+        "rivals.revise:ReViSE",
+    ),
+    MethodEntry(
+        "gfzsl", "GFZSL", "Gaussians predicted from signatures, adapted by EM (transductive)", "rivals.gfzsl:GFZSL"
+    ),
+    MethodEntry(
+        "qfsl", "QFSL †", "a network whose pool must lie among the unseen classes (transductive)", "rivals.qfsl:QFSL"
+    ),
 ):
     METHODS.add(_entry.name, _entry)
 
@@ -123,8 +140,9 @@ def create(name: str, **params: Any) -> Method:
     for key, value in entry.preset.items():
         if params.get(key, value) != value:
             raise PrenError("param-preset", f"{name} means {key}={value}: use another method to change it.")
-    foreign = sorted((params.keys() - entry.method.params.keys()) & PrEN.params.keys()) if name == DEFAULT else []
-    if foreign:  # nobody may have named a method, and most advice is about PrEN
+    unknown = params.keys() - entry.method.params.keys()
+    foreign = sorted(unknown & METHODS["pren"].method.params.keys()) if unknown and name == DEFAULT else []
+    if foreign:  # the default may stand for a method that was not named, and most advice is about PrEN
         raise PrenError(
             "param-unknown", f"{entry.title} has no parameter {', '.join(foreign)}, but PrEN has: add --method pren."
         )

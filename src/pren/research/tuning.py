@@ -32,10 +32,10 @@ from pren.methods.space import Space
 from pren.problem import Answers, Problem
 from pren.research.cells import data_hashes
 from pren.research.folder import STUDY_FILE, held_folder
+from pren.research.folds import open_folds
 from pren.research.sampling import Sampler
 from pren.research.weights import OPTION, weight_space, weighted, weights_of, without_weights
 from pren.runs.config import RunConfig
-from pren.runs.opening import open_folds
 
 CONFIG_FILE = "config.yaml"
 MOST_BYTES = 1 << 26

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from lightning_fabric import Fabric
 
-from pren.data import class_folds, own_folds
 from pren.foundation.errors import PrenError
 from pren.images.extraction import OnProgress
 from pren.images.photographs import freeze, has_photographs, leave_out_unreadable
@@ -18,10 +17,7 @@ from pren.methods.base import Method
 from pren.methods.registry import METHODS, trains_backbone
 from pren.problem import Answers, Problem
 from pren.runs.config import RunConfig
-from pren.runs.finetuning import finetune
 from pren.training.processes import agreed, single_process
-
-FIXED_IN_A_FOLD = ("train_on", "seen_test")  # options that would take in test images: a fold has its own answer
 
 
 def check_trains_backbone(methods: Sequence[str]) -> None:
@@ -64,34 +60,7 @@ def open_problem(
     problem, answers = freeze(problem, answers, asked, config.cache, fabric=fabric, on_progress=on_extract)
     if asked.finetune is None:
         return problem, answers
+    from pren.runs.finetuning import finetune  # which few runs need
+
     known = {} if fitted is None else {"known": fitted.extractor_, "tail": fitted.tail_}
     return finetune(problem, asked, config.cache, fabric, **known), answers
-
-
-def open_folds(
-    config: RunConfig, fabric: Fabric | None = None, on_extract: OnProgress | None = None
-) -> list[tuple[Problem, Answers]]:
-    """What parameters are chosen on: the folds of the split where it has some, else folds of the seen classes.
-
-    No fold holds an image or a class of the test. In "gzsl" a fifth of the images of each class that stays seen goes
-    to the fold's pool: these are the seen validation images.
-    """
-    if "fold" in config.options:
-        raise PrenError(
-            "option-conflict", "Parameters are chosen on all validation folds of the data: leave the option fold out."
-        )
-    numbers = own_folds(config.data, config.root, config.split)
-    if not numbers:
-        problem, _ = open_problem(config, fabric, on_extract)
-        return class_folds(problem)
-    options = {key: value for key, value in config.options.items() if key not in FIXED_IN_A_FOLD}
-    folds = []
-    for number in numbers:
-        fold = config.model_copy(update={"options": {**options, "fold": number}})
-        problem, answers = open_problem(fold, fabric, on_extract)
-        if answers is None:
-            raise PrenError(
-                "no-answers", f"Fold {number} of {config.data} has no answers, so nothing can be chosen on it."
-            )
-        folds.append((problem, answers))
-    return folds

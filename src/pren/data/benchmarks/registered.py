@@ -14,12 +14,6 @@ PUBLISHED = (
     "zero-shot-learning-the-good-the-bad-and-the-ugly"
 )
 FOLDERS = {"cub": "CUB", "sun": "SUN", "sun10": "SUN", "awa2": "AWA2"}
-SPLITS: dict[str, tuple[str, ...]] = {
-    "cub": ("PS", "SS"),
-    "sun": ("PS", "SS"),
-    "sun10": ("SUN10",),
-    "awa2": ("PS", "SS"),
-}
 SPLIT_FOLDERS = {"PS": "data", "SS": "standard_split", "SUN10": "data"}
 _SUN_IMAGES = (
     ("SUN/images", "SUNAttributeDB/images", "SUNAttributeDB_Images/images", "images"),  # the archive unpacks to images

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from pren.data.benchmarks.mat import Shapes, mat_shapes, read_mat, texts
 from pren.data.benchmarks.partition import Indices
 from pren.data.benchmarks.xlsa17_files import LISTS, SPLITS_FILE, AttributeScale, Place, Splits
+from pren.data.registry import ATTRIBUTES
 from pren.describe import Signatures, source_names
 from pren.foundation.errors import PrenError
 
 log = logging.getLogger(__name__)
 
-ATTRIBUTES, SENTENCES = "attributes", "sentences"
+SENTENCES = "sentences"
 FILES = {ATTRIBUTES: SPLITS_FILE, SENTENCES: "sent_splits.mat"}
 
 

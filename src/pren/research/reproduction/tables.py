@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pren.data import survey
+from pren.data.survey import survey
 from pren.methods.registry import METHODS
 from pren.research.reproduction import paper
 from pren.research.reproduction.paper import COLUMNS, Column

@@ -1,0 +1,44 @@
+"""What parameters are chosen on: validation folds, without an image or a class of the test."""
+
+from __future__ import annotations
+
+from lightning_fabric import Fabric
+
+from pren.data import class_folds
+from pren.data.survey import own_folds
+from pren.foundation.errors import PrenError
+from pren.images.extraction import OnProgress
+from pren.problem import Answers, Problem
+from pren.runs.config import RunConfig
+from pren.runs.opening import open_problem
+
+FIXED_IN_A_FOLD = ("train_on", "seen_test")  # options that would take in test images: a fold has its own answer
+
+
+def open_folds(
+    config: RunConfig, fabric: Fabric | None = None, on_extract: OnProgress | None = None
+) -> list[tuple[Problem, Answers]]:
+    """What parameters are chosen on: the folds of the split where it has some, else folds of the seen classes.
+
+    No fold holds an image or a class of the test. In "gzsl" a fifth of the images of each class that stays seen goes
+    to the fold's pool: these are the seen validation images.
+    """
+    if "fold" in config.options:
+        raise PrenError(
+            "option-conflict", "Parameters are chosen on all validation folds of the data: leave the option fold out."
+        )
+    numbers = own_folds(config.data, config.root, config.split)
+    if not numbers:
+        problem, _ = open_problem(config, fabric, on_extract)
+        return class_folds(problem)
+    options = {key: value for key, value in config.options.items() if key not in FIXED_IN_A_FOLD}
+    folds = []
+    for number in numbers:
+        fold = config.model_copy(update={"options": {**options, "fold": number}})
+        problem, answers = open_problem(fold, fabric, on_extract)
+        if answers is None:
+            raise PrenError(
+                "no-answers", f"Fold {number} of {config.data} has no answers, so nothing can be chosen on it."
+            )
+        folds.append((problem, answers))
+    return folds
