@@ -17,8 +17,8 @@ from pren.images.files import ImageFiles
 from pren.problem import Answers
 from pren.report import write_report
 from pren.runs.config import RunConfig
-from pren.runs.fit import run_config
 from pren.runs.reopening import Outcome
+from pren.runs.run import run_config
 
 SEEN, WIDTH, ATTRIBUTES = 40, 512, 80
 PHOTOGRAPH = (500, 375)  # as CUB's are

@@ -23,7 +23,7 @@ from pren.images.torchvision_operators import import_timm
 from pren.label import parts_folder
 from pren.label.job import ROWS
 from pren.runs.config import RunConfig
-from pren.runs.fit import run_config
+from pren.runs.run import run_config
 
 SMALL = (
     "heads=4",

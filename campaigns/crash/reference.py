@@ -16,7 +16,7 @@ from pren.foundation.files import sha256
 from pren.methods.base import Method
 from pren.methods.storage import MODEL_FILE
 from pren.runs.config import RunConfig
-from pren.runs.fit import Progress, run_config
+from pren.runs.run import Progress, run_config
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from pren.images.extraction import Extractor
 from pren.images.torchvision_operators import import_timm
 from pren.methods.base import Method
 from pren.runs.config import RunConfig
-from pren.runs.fit import Progress, run_config
+from pren.runs.run import Progress, run_config
 
 PARAMS: dict[str, Any] = {
     "heads": 2,

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from pren.methods.registry import create, list_methods, register_method
     from pren.methods.rivals.eszsl import ESZSL
     from pren.problem import Answers, ClassTable, Problem
-    from pren.runs.fit import Progress, fit
+    from pren.runs.fit import fit
     from pren.runs.result import RunResult, load_result
+    from pren.runs.run import Progress
     from pren.runs.store.models import load_model
     from pren.trust import Trust, assess
 
@@ -42,7 +43,7 @@ _HOMES = {
     "Predictions": "pren.label.predictions",
     "Predictor": "pren.label.predictor",
     "Problem": "pren.problem",
-    "Progress": "pren.runs.fit",
+    "Progress": "pren.runs.run",
     "RunResult": "pren.runs.result",
     "Trust": "pren.trust",
     "assess": "pren.trust",

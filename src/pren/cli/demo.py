@@ -85,7 +85,7 @@ def _run(name: str, folder: Path, seed: int, no_report: bool) -> dict[str, Any]:
     from pren.cli.fit import how_to_resume
     from pren.methods.registry import DEFAULT, METHODS
     from pren.runs.config import RunConfig
-    from pren.runs.fit import Progress, run_config
+    from pren.runs.run import Progress, run_config
 
     entry = METHODS[name]
     wanted = {**QUICK, "seed": seed}.items()

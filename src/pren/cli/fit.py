@@ -77,7 +77,8 @@ def fit(
     settings = settings_of(chosen, vision, trust, data=data, method=method, assignments=assignments, seed=seed)
     fabric = launch(processes, accelerator)
     from pren.methods.registry import METHODS
-    from pren.runs.fit import Progress, configure, run_config
+    from pren.runs.fit import configure
+    from pren.runs.run import Progress, run_config
 
     quiet = talk.quiet or not fabric.is_global_zero  # of several processes, one speaks
     with extraction(quiet) as on_extract, rehearsals(quiet) as on_rehearsal:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pren.core.progressive import Round
     from pren.images.extraction import OnProgress
     from pren.methods.base import Method
-    from pren.runs.fit import OnRound
+    from pren.runs.steps import OnRound
     from pren.trust import OnRehearsal
 
 SECONDS_BETWEEN_LINES = 10

@@ -1,0 +1,223 @@
+"""Run a configuration: open the data, train, rehearse, label the pool, and keep it all in a folder if there is one."""
+
+from __future__ import annotations
+
+import json
+import logging
+import platform
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from lightning_fabric import Fabric
+
+from pren.evaluation import check_answers
+from pren.foundation.errors import PrenError
+from pren.foundation.files import check_is_text
+from pren.foundation.version import __version__
+from pren.images.extraction import OnProgress
+from pren.label.formats import write_labels
+from pren.problem import Answers, Problem
+from pren.report import write_report
+from pren.runs.config import RunConfig
+from pren.runs.opening import open_problem
+from pren.runs.reopening import Outcome, check_hashes
+from pren.runs.result import RunPaths, RunResult, load_result
+from pren.runs.steps import OnRound, count_rehearsals, rehearse, train
+from pren.runs.store.checkpoint import State
+from pren.runs.store.folder import RunFolder
+from pren.training.processes import agreed, share_text, single_process, watching
+from pren.trust import OnRehearsal, only_sure
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What to call while a run goes on; None for nothing.
+
+    Attributes:
+        on_round: After every round of training, when it is saved.
+        on_extract: As features are extracted.
+        on_rehearsal: After every rehearsal.
+    """
+
+    on_round: OnRound | None = None
+    on_extract: OnProgress | None = None
+    on_rehearsal: OnRehearsal | None = None
+
+
+def run_config(
+    config: RunConfig,
+    out: str | Path | None = None,
+    *,
+    resume: bool = False,
+    start: str | Path | None = None,
+    report: bool = True,
+    command: str = "",
+    progress: Progress | None = None,
+    fabric: Fabric | None = None,
+    problem: tuple[Problem, Answers | None] | None = None,
+) -> RunResult | None:
+    """Run a configuration, or go on with what an interrupted run left.
+
+    Several processes all call this alike; the first one alone reads and writes the run folder.
+
+    Args:
+        config: What to do.
+        out: The run folder: new or empty, or with `resume` one that holds this very run; None to keep nothing.
+        resume: Whether to go on after the last finished round.
+        start: The run whose model this one starts from, where the method has rounds.
+        report: Whether to write a report to the folder.
+        command: How the run was started, for the record.
+        progress: What to call on the way.
+        fabric: Where to compute, launched; None for one process on the best device there is.
+        problem: The data, if they are in memory.
+
+    Returns:
+        The result, in the first process; None in others.
+
+    Raises:
+        PrenError: If the configuration, the data or the folder is not as it should be.
+    """
+    fabric, progress = fabric or single_process(), progress or Progress()
+    with watching(fabric):
+        with agreed(fabric):
+            if out is not None:
+                check_is_text(out)
+                if not resume and fabric.is_global_zero:
+                    RunFolder(out).check_is_free()  # not after minutes of extraction
+            config = config.resolved()
+            method = config.create_method()
+            method.check_processes(fabric.world_size)
+        known, answers = open_problem(config, fabric, progress.on_extract) if problem is None else problem
+        with agreed(fabric):
+            if answers is not None:
+                check_answers(answers, known.classes, known.setting)  # not after hours of training
+            rehearsals = count_rehearsals(config, method, known)
+            hashes = known.fingerprint()
+        _check_same_data(fabric, hashes)
+        record = {"hashes": hashes, "source": known.source, **_surroundings(command, fabric)}
+        if start is not None:
+            record["continues"] = str(Path(start).absolute())
+        config = config.for_record(record)
+        folder: RunFolder | None = None
+        with agreed(fabric):
+            if fabric.is_global_zero and out is not None:
+                if start is not None:
+                    RunFolder.open(start)  # says what is wrong with it
+                folder = _reopen(out, config) if resume else RunFolder.create(out, config)
+        if folder is not None and answers is not None:
+            folder.names = answers.names
+        with nullcontext() if folder is None else closing(folder):
+            if share_text(fabric, "finished" if folder is not None and folder.finished() else ""):
+                return None if folder is None else _finished_before(folder, report)
+            try:
+                method, state = train(fabric, folder, config, method, known, answers, progress.on_round)
+                trust = rehearse(method, known, rehearsals, config, fabric, progress.on_rehearsal)
+            except Exception:
+                if folder is not None and not resume:
+                    folder.discard_if_nothing_done()
+                raise
+            result: RunResult | None = None
+            with agreed(fabric):
+                if fabric.is_global_zero:
+                    outcome = Outcome.of(method, known, answers, trust)
+                    result = _finish(folder, outcome, config, state, report)
+    return result
+
+
+def _finish(folder: RunFolder | None, outcome: Outcome, config: RunConfig, state: State, report: bool) -> RunResult:
+    """Label the pool, compare with answers where they are known, and write it all."""
+    labels, trust = outcome.labels, outcome.trust
+    if config.min_accuracy is not None and trust is not None:
+        labels = only_sure(labels, outcome.problem, trust, config.min_accuracy)
+        if trust.forecast.apart != 1.0:
+            log.warning(
+                "The pool looks unlike the labelled inputs: fewer than %g of the labels may be right.",
+                config.min_accuracy,
+            )
+    result = RunResult(
+        config=config,
+        history=state.history,
+        by_answers=state.by_answers,
+        paths=None if folder is None else RunPaths(folder.path),
+        labels=outcome.predictions(labels),
+        forecast=None if trust is None else trust.forecast,
+        figures=outcome.figures(),
+        outcome=outcome,
+    )
+    if folder is not None:
+        folder.check_held()
+        folder.save_model(outcome.method, trust)
+        folder.save_results(partial(write_labels, result.labels), result.figures, outcome.problem.recipe)
+        if report:
+            _try_report(result)
+    return result
+
+
+def _finished_before(folder: RunFolder, report: bool) -> RunResult:
+    """The result of a run that was finished before; its report is written if there is none."""
+    result = load_result(folder)
+    assert result.paths is not None
+    if report and result.paths.report is None:
+        try:
+            result = load_result(folder, with_data=True)
+        except PrenError as error:
+            log.warning("The report is without photographs: %s", error)
+            result = replace(result, missing=str(error))
+        _try_report(result)
+    return result
+
+
+def _try_report(result: RunResult) -> None:
+    """Write the report; the run is finished, so what goes wrong now is no reason to fail."""
+    try:
+        write_report(result)
+    except PrenError as error:
+        log.warning("There is no report: %s", error)
+
+
+def _reopen(out: str | Path, config: RunConfig) -> RunFolder:
+    """The folder of an interrupted run, held, if it is this very run."""
+    folder = RunFolder.open(out)
+    recorded = folder.config()
+    different = recorded.resolved().difference(config)
+    if different:
+        raise PrenError(
+            "other-run",
+            f"{out} holds another run, so it cannot be resumed like this (there, here): {'; '.join(different)}.",
+        )
+    check_hashes(folder, recorded, config.record["hashes"])
+    folder.hold(config.record["command"])
+    return folder
+
+
+def _check_same_data(fabric: Fabric, hashes: dict[str, str]) -> None:
+    """Every process reads the data itself, maybe from a disk of its own."""
+    first = share_text(fabric, json.dumps(hashes))
+    with agreed(fabric):
+        if json.loads(first) != hashes:
+            raise PrenError(
+                "data-differs", "The data here is not what the first process has: copy the same files to every node."
+            )
+
+
+@cache  # they are read from the disk
+def _versions() -> dict[str, str]:
+    packages = ("torch", "timm", "pillow", "numpy", "scipy", "scikit-learn", "lightning-fabric", "safetensors")
+    return {"pren": __version__, **{name: version(name) for name in packages}}
+
+
+def _surroundings(command: str, fabric: Fabric) -> dict[str, Any]:
+    return {
+        "command": command,
+        "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "processes": fabric.world_size,
+        "python": platform.python_version(),
+        "versions": dict(_versions()),
+    }

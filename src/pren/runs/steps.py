@@ -1,0 +1,140 @@
+"""The steps of a run: train round by round, each kept at once, then rehearse on held-out classes."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from pren.core.progressive import Round
+from pren.data import check_can_hold_out
+from pren.evaluation import round_figures
+from pren.foundation.errors import PrenError
+from pren.methods.base import Method
+from pren.problem import Answers, Problem
+from pren.runs.config import RunConfig
+from pren.runs.store.checkpoint import Checkpoint, State
+from pren.runs.store.folder import RunFolder
+from pren.training.processes import agreed, share, share_text
+from pren.trust import OnRehearsal, Trust, assess, usual_draws
+
+log = logging.getLogger(__name__)
+
+NO_FORECAST = "There is no forecast, and labels have no confidence: %s"
+OnRound = Callable[[Round, Method], None]
+
+
+def train(
+    fabric: Fabric,
+    folder: RunFolder | None,
+    config: RunConfig,
+    method: Method,
+    problem: Problem,
+    answers: Answers | None,
+    on_round: OnRound | None,
+) -> tuple[Method, State]:
+    """Fit, after the folder's checkpoint if it has one; returns what was fitted, and how that went."""
+    checkpoint: Checkpoint | None = None
+    with agreed(fabric):
+        checkpoint = folder.checkpoint() if folder is not None else None
+    state, training = State(history=[], timings=[], pseudo_labels=[]), {}
+    with agreed(fabric):
+        if checkpoint is not None and not _same(checkpoint.method.tail_, problem.tail):
+            raise PrenError(
+                "cache-lost",
+                "What the backbone has learned is no longer in the cache, and learning it again gives something else "
+                "(other threads, maybe): start a new run, or bring the cache back.",
+            )
+    if checkpoint is not None:
+        method, state, training = checkpoint.method, checkpoint.state, checkpoint.training
+    start = _model_to_start_from(fabric, config, method)
+    since, saved = time.perf_counter(), False
+    for done in method.fit_rounds(problem, share(fabric, training) or None, fabric, **start):
+        known = {} if answers is None else round_figures(done.pseudo, done.labels, answers, problem.setting)
+        state = state.after(done, time.perf_counter() - since, problem.classes.names, known)
+        with agreed(fabric):
+            if folder is not None:
+                folder.save_round(method, state)
+        if on_round is not None:
+            on_round(done, method)
+        since, saved = time.perf_counter(), True
+    with agreed(fabric):
+        if folder is not None and checkpoint is not None and not saved:
+            folder.publish(checkpoint.path, checkpoint.state)  # a run killed right after its last checkpoint has not
+    return method, state
+
+
+def _same(tail: dict[str, Tensor] | None, other: dict[str, Tensor] | None) -> bool:
+    """Whether two backbones have learned the same, or both nothing."""
+    known, found = tail or {}, other or {}
+    return known.keys() == found.keys() and all(value.equal(found[name].cpu()) for name, value in known.items())
+
+
+def _model_to_start_from(fabric: Fabric, config: RunConfig, method: Method) -> dict[str, Method]:
+    """The model of the run that a run continues, by the name that `fit_rounds` has for it; nothing if there is none.
+
+    A method that fits in one go comes to the same without it.
+    """
+    run = share_text(fabric, str(config.record.get("continues", "")))
+    with agreed(fabric):
+        if not run:
+            return {}
+        if type(method).fit_rounds is Method.fit_rounds:
+            log.info("%s fits in one go: nothing of the model in %s is needed for it.", method.name, run)
+            return {}
+        return {"start": RunFolder.open(run).model()}
+
+
+def count_rehearsals(config: RunConfig, method: Method, problem: Problem) -> int:
+    """How often to rehearse: as often as asked, else as the method says; never unasked where a backbone is trained.
+
+    Raises:
+        PrenError: If it cannot be as often as asked, or labels are to be sure and nothing would tell how sure they are.
+    """
+    trains = "backbone" in method.params and len(problem.train.sample_shape) > 1
+    count = config.rehearsals
+    if count is None:
+        count = 0 if trains else usual_draws(method, problem)
+    if count == 1:
+        raise PrenError(
+            "rehearsals-one", "One rehearsal does not tell how far a forecast misses: take 0, or 2 and more."
+        )
+    if config.min_accuracy is not None and not count:
+        raise PrenError(
+            "no-rehearsals", "A least accuracy needs rehearsals, which tell how sure a label is: add --rehearsals 10."
+        )
+    try:
+        check_can_hold_out(problem)
+    except PrenError as error:
+        if config.rehearsals or config.min_accuracy is not None:
+            raise
+        log.warning(NO_FORECAST, error)
+        return 0
+    return count
+
+
+def rehearse(
+    method: Method,
+    problem: Problem,
+    rehearsals: int,
+    config: RunConfig,
+    fabric: Fabric,
+    on_rehearsal: OnRehearsal | None,
+) -> Trust | None:
+    """Rehearse, all processes together; the method has the chosen γ then.
+
+    What was fitted is kept also where a method cannot be fitted to fewer classes, unless rehearsals are asked for.
+    """
+    if not rehearsals:
+        return None
+    gamma = bool(config.choose_gamma)
+    try:
+        return assess(method, problem, rehearsals, gamma=gamma, fabric=fabric, on_rehearsal=on_rehearsal)
+    except PrenError as error:
+        if config.rehearsals or config.min_accuracy is not None:
+            raise
+        log.warning(NO_FORECAST, error)
+        return None
