@@ -6,7 +6,11 @@ import inspect
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import wraps
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
+
+from typer.models import OptionInfo
+
+from pren.cli.options import PANELS
 
 Verb = Callable[..., None]
 
@@ -23,6 +27,7 @@ def bundled(verb: Verb) -> Verb:
             parameters += [_option(field.name, types[field.name], field.default) for field in fields(bundle)]
         else:
             parameters.append(_option(parameter.name, hints[parameter.name], parameter.default))
+    parameters.sort(key=_panel)  # a stable sort: within a panel the order stays
 
     @wraps(verb)
     def run(**given: Any) -> None:
@@ -34,6 +39,13 @@ def bundled(verb: Verb) -> Verb:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def _panel(parameter: inspect.Parameter) -> int:
+    """The place of an option's panel in the help: those without one come first, those for experts last."""
+    known = (part for part in get_args(parameter.annotation) if isinstance(part, OptionInfo))
+    panel = next((part.rich_help_panel for part in known), None)
+    return PANELS.index(panel) + 1 if panel in PANELS else 0
 
 
 def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 DATA, BACKBONE, METHOD, TRUST, RUNNING = "Data", "Backbone", "Method", "Trust", "Running"
 EXPERT = "For experts"
+PANELS = (DATA, BACKBONE, METHOD, TRUST, RUNNING, EXPERT)  # in the order of the help
 
 
 def use_threads(threads: int | None) -> int | None:
