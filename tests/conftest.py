@@ -1,6 +1,7 @@
 """What several rooms share: a profile for hypothesis, problems small enough to fit in a moment, comparisons without
 processes."""
 
+import json
 import socket
 from importlib.util import find_spec
 
@@ -240,4 +241,25 @@ def photographs(tmp_path):
     table = [f"{name},{r},{g},{b}" for name, (r, g, b) in zip("gfedcba", colours, strict=True)]
     (folder / "signatures.csv").write_text("\n".join(["class,red,green,blue", *table, ""]))
     (folder / "answers.csv").write_text("\n".join([*answers, ""]))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def experiments(tmp_path_factory):
+    """What a comparison and a study keep, with a method and a parameter that are hostile."""
+    folder = tmp_path_factory.mktemp("experiments")
+    (folder / "cells").mkdir()
+    hashes = {"data": "d", "split": "s", "answers": "a"}
+    for method, seed, top1 in (("eszsl", None, 0.5), ("sje", 0, 0.6), ("sje", 1, 0.7), ("sje", 2, None)):
+        cell = {"method": method, "params": {}, "setting": "zsl", "hashes": hashes, "seed": seed, "version": "0"}
+        error = "<script>window.hacked=1</script>" if top1 is None else None
+        result = {"figures": {} if error else {"top1": top1, "macc": top1}, "fit_seconds": 1.0, "error": error}
+        (folder / "cells" / f"{method}-{seed}.json").write_text(json.dumps({"cell": cell, "result": result}))
+    (folder / "tuned").mkdir()
+    trials = [{"params": {"reg": x, "way": "<i>"}, "value": x, "folds": [x, x]} for x in (0.2, 0.4, 0.3)]
+    study = {
+        "what": {"method": "eszsl", "setting": "zsl", "seed": 0},
+        "trials": [*trials, {"params": {}, "error": "no"}],
+    }
+    (folder / "tuned" / "study.json").write_text(json.dumps(study))
     return folder

@@ -76,7 +76,7 @@ def test_data_that_have_moved(fitted, good, bad, mydata):
 
 def test_a_report_that_cannot_be_written_does_not_fail_the_run(fitted, monkeypatch):
     from pren.foundation.errors import PrenError
-    from pren.report import run as room
+    from pren.report import page as room
 
     def full(path, content):
         raise PrenError("planted", f"Cannot write {path}: no space.")
@@ -103,7 +103,7 @@ def test_only_sure_labels(good, data):
     rows = Path("run/predictions.csv").read_text().splitlines()[1:]
     empty = sum(row.split(",")[1] == '""' for row in rows)
     text = REPORT.read_text(encoding="utf-8")
-    assert (f"{empty} image" in text) is (empty > 0)
+    assert (f"{empty} input" in text) is (empty > 0)
     shutil.move("data.npz", "gone.npz")
     good("report", "run")
 

@@ -1,6 +1,5 @@
 """A run on photographs whose names are hostile, and its report; a browser, where there is one."""
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -8,12 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from pren.runs.train import train
 
-from pren.report import report_run
 from pren.runs.config import RunConfig
-from pren.runs.reopening import open_run
-from pren.runs.store.folder import RunFolder
+from pren.runs.fit import run_config
 
 EVIL = "<img src=x onerror=window.hacked=1>\"'&amp;<svg onload=window.hacked=1>".replace("/", "")
 EVIL_FILE = "</script><script>window.hacked=1</script>.png".replace("/", "_")
@@ -64,18 +60,15 @@ def make_photographs(folder, *, answers=True):
 
 def fit(folder, out, method="pren", rehearsals=2, **params):
     chosen = {**SMALL, "initial_batches": 3, "batches": 2, **params} if method == "pren" else params
-    return train(
-        RunConfig(data=str(folder), method=method, params=chosen, rehearsals=rehearsals), out, command="pren fit"
-    )
+    config = RunConfig(data=str(folder), method=method, params=chosen, rehearsals=rehearsals)
+    return run_config(config, out, command="pren fit")
 
 
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory):
     """A run on such photographs, and its report."""
     place = tmp_path_factory.mktemp("hostile")
-    run = fit(make_photographs(place / "photographs"), place / "run")
-    report_run(run, open_run(run))
-    return RunFolder.open(place / "run")
+    return fit(make_photographs(place / "photographs"), place / "run")
 
 
 @pytest.fixture(scope="session")
@@ -84,27 +77,6 @@ def features(tmp_path_factory, arrays):
     place = tmp_path_factory.mktemp("features")
     np.savez(place / "data.npz", **arrays())
     return fit(place / "data.npz", place / "run", "eszsl")
-
-
-@pytest.fixture(scope="session")
-def experiments(tmp_path_factory):
-    """What a comparison and a study keep, with a method and a parameter that are hostile."""
-    folder = tmp_path_factory.mktemp("experiments")
-    (folder / "cells").mkdir()
-    hashes = {"data": "d", "split": "s", "answers": "a"}
-    for method, seed, top1 in (("eszsl", None, 0.5), ("sje", 0, 0.6), ("sje", 1, 0.7), ("sje", 2, None)):
-        cell = {"method": method, "params": {}, "setting": "zsl", "hashes": hashes, "seed": seed, "version": "0"}
-        error = "<script>window.hacked=1</script>" if top1 is None else None
-        result = {"figures": {} if error else {"top1": top1, "macc": top1}, "fit_seconds": 1.0, "error": error}
-        (folder / "cells" / f"{method}-{seed}.json").write_text(json.dumps({"cell": cell, "result": result}))
-    (folder / "tuned").mkdir()
-    trials = [{"params": {"reg": x, "way": "<i>"}, "value": x, "folds": [x, x]} for x in (0.2, 0.4, 0.3)]
-    study = {
-        "what": {"method": "eszsl", "setting": "zsl", "seed": 0},
-        "trials": [*trials, {"params": {}, "error": "no"}],
-    }
-    (folder / "tuned" / "study.json").write_text(json.dumps(study))
-    return folder
 
 
 # --- a browser -----------------------------------------------------------------------------------------------------

@@ -5,10 +5,8 @@ from importlib import resources
 
 import pytest
 
-from pren.report.html import Html
-from pren.report.page import Section, table
-from pren.report.page import page as write_page
 from pren.research.pages import report_experiments
+from pren.research.reproduction.sheets import Sheet, keep_sheets
 
 from .conftest import EVIL, EVIL_FILE
 
@@ -19,7 +17,7 @@ WIDTHS = [1280, 390]
 @pytest.fixture(scope="module")
 def pages(hostile, experiments, tmp_path_factory):
     out = tmp_path_factory.mktemp("pages") / "experiments.html"
-    return {"run": hostile.path / "report.html", "experiments": report_experiments(experiments, out).path}
+    return {"run": hostile.paths.report, "experiments": report_experiments(experiments, out).path}
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +30,7 @@ def axe():
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["run", "experiments"])
-def test_nothing_is_wider_than_the_window_and_nothing_serious_hinders_anybody(visit, pages, axe, name, width, dark):
+def test_nothing_is_wider_than_the_window_and_there_is_no_serious_barrier(visit, pages, axe, name, width, dark):
     page = visit(pages[name], width, dark)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.evaluate("document.querySelector('meta[http-equiv]').remove()")
@@ -53,7 +51,7 @@ def test_hostile_names_stay_text(visit, pages):
 
 
 @pytest.mark.parametrize("policy", [True, False], ids=["with its policy", "without it, to see that this would tell"])
-def test_what_slips_past_the_escaping_neither_runs_nor_calls_anybody(browser, pages, tmp_path, policy):
+def test_what_slips_past_the_escaping_neither_runs_nor_calls_home(browser, pages, tmp_path, policy):
     text = pages["run"].read_text(encoding="utf-8")
     if not policy:
         text = text.replace("Content-Security-Policy", "X-Nothing", 1)
@@ -82,7 +80,7 @@ def column(page, table, place):
 def test_a_table_is_sorted_by_pressing_a_heading(visit, pages):
     page = visit(pages["run"])
     names = column(page, "class-table", 1)
-    images = page.locator("#class-table thead button", has_text="images")
+    images = page.locator("#class-table thead button", has_text="photographs")
     images.click()
     counts = [int(text) for text in column(page, "class-table", 2)]
     assert counts == sorted(counts, reverse=True)
@@ -95,14 +93,12 @@ def test_a_table_is_sorted_by_pressing_a_heading(visit, pages):
 
 
 def test_rows_are_filtered_by_what_they_say(visit, tmp_path):
-    rows = [[f"a thing {number}" if number < 6 else f"row {number}", number] for number in range(9)]
-    made = table(["class", "images"], rows, id="rows", caption="Rows")
-    text = write_page("t", "e", "s", Html(""), [Section("s", "s", "s", made)], "f")
-    (tmp_path / "page.html").write_text(text, encoding="utf-8")
-    page = visit(tmp_path / "page.html")
+    rows = [[f"a thing {number}" if number < 6 else f"row {number}", str(number)] for number in range(9)]
+    keep_sheets(tmp_path, [Sheet(name="rows", title="Rows", header=["class", "images"], rows=rows)])
+    page = visit(report_experiments(tmp_path).path)
     for typed, left, said in (("THING a", 6, "6 of 9"), ("nothing such", 0, "0 of 9"), ("", 9, "")):
         page.get_by_placeholder("Filter the rows").fill(typed)
-        assert page.locator("#rows tbody tr:visible").count() == left
+        assert page.locator("#rows-table tbody tr:visible").count() == left
         assert page.locator(".filter [role=status]").inner_text() == said
 
 

@@ -7,11 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pren.report.matrix import MOST_CELLS, matrix, order_classes
+from pren.report import charts
+from pren.report.charts import HEIGHT, WIDTH, Series, ticks
+from pren.report.image import ReportedImage
+from pren.report.matrix import MOST_CELLS, draw_matrix, order_classes
+from pren.report.page import HERE, environment
 from pren.report.scatter import MOST_POINTS, draw_map, make_map
-from pren.report.svg import HEIGHT, WIDTH, Series, line_chart, spread_bar, ticks
 
 finite = st.floats(-1e6, 1e6)
+drawn = environment(HERE).get_template("charts.html.jinja").module
+
+
+def line_chart(*arguments, **options):
+    return str(drawn.line_chart(charts.line_chart(*arguments, **options)))
+
+
+def matrix(names, cells):
+    return str(drawn.matrix(draw_matrix(names, cells), "r", "c", "inputs"))
 
 
 @given(finite, st.floats(1e-3, 1e6), st.integers(2, 8))
@@ -29,7 +41,7 @@ def test_ticks_that_count_are_whole():
 
 @given(st.lists(finite, min_size=1, max_size=20))
 def test_every_point_is_in_the_chart(values):
-    made = line_chart("t", [Series("s", list(enumerate(values)))], x="x")
+    made = line_chart("t", [Series("s", list(enumerate(values)))], "x")
     points = re.findall(r"([\d.-]+),([\d.-]+)", "".join(re.findall(r'points="([^"]*)"', made)))
     points += re.findall(r'cx="([\d.-]+)" cy="([\d.-]+)"', made)
     assert len(points) == len(values)
@@ -37,17 +49,17 @@ def test_every_point_is_in_the_chart(values):
 
 
 def test_several_lines_have_a_legend_and_a_description():
-    made = line_chart("Loss", [Series("a", [(0, 1), (1, 2)]), Series("b", [(0, 1.0)], dashed=True)], x="round")
+    made = line_chart("Loss", [Series("a", [(0, 1), (1, 2)]), Series("b", [(0, 1.0)], dashed=True)], "round")
     assert made.count("<li>") == 2
-    assert 'aria-label="Loss. a: 1 at first, 2 at last; b: 1 at first, 1 at last."' in made
-    assert "<li>" not in line_chart("Loss", [Series("a", [(0, 1)])], x="round")
+    assert 'aria-label="Loss. a: 1 first, 2 last; b: 1 first, 1 last."' in made
+    assert "<li>" not in line_chart("Loss", [Series("a", [(0, 1)])], "round")
 
 
 def test_a_bar_has_its_deviation_and_seeds():
-    made = spread_bar(0.5, 0.1, [0.4, 0.6], 0.6)
+    made = drawn.spread_bar(0.5, 0.1, [0.4, 0.6], 0.6)
     assert made.count("<circle") == 2
     assert "whisker" in made
-    assert "whisker" not in spread_bar(0.5, None, [0.5], 0.6)
+    assert "whisker" not in drawn.spread_bar(0.5, None, [0.5], 0.6)
 
 
 def test_classes_that_are_confused_are_neighbours():
@@ -58,21 +70,21 @@ def test_classes_that_are_confused_are_neighbours():
 
 
 def test_a_matrix_names_its_cells():
-    made = matrix(["a", "b"], {("a", "a"): 3.0, ("a", "b"): 1.0}, rows="r", columns="c", count="images")
-    assert "<title>a → b: 1 images of 4</title>" in made
+    made = matrix(["a", "b"], {("a", "a"): 3.0, ("a", "b"): 1.0})
+    assert "<title>a → b: 1 of 4 inputs</title>" in made
     assert (made.count('class="hit"'), made.count('class="miss"')) == (1, 1)
 
 
 @pytest.mark.parametrize(("classes", "named"), [(60, True), (61, False)])
 def test_of_many_classes_only_the_numbers_are_drawn(classes, named):
     names = [f"name{row}" for row in range(classes)]
-    assert (">name7 8<" in matrix(names, {("name1", "name2"): 1.0}, rows="r", columns="c", count="n")) is named
+    assert (">name7 8<" in matrix(names, {("name1", "name2"): 1.0})) is named
 
 
 def test_a_matrix_is_bounded():
     names = [str(row) for row in range(200)]
     cells = {(a, b): 1.0 for a in names for b in names}
-    assert matrix(names, cells, rows="r", columns="c", count="n").count("<title>") == MOST_CELLS
+    assert matrix(names, cells).count("<title>") == MOST_CELLS
 
 
 @pytest.mark.parametrize(
@@ -85,7 +97,9 @@ def test_a_map_of_anything(images, classes, d):
     assert found.at.shape == (min(images, MOST_POINTS), 2)
     assert found.centres.shape == (classes, 2)
     assert np.isfinite(found.at).all()
-    made = draw_map(found, labels, labels, [False] * images)
+    pool = {place: ReportedImage(place, "<file>", label) for place, label in enumerate(labels)}
+    made = str(drawn.map(draw_map(found, pool), "input"))
+    assert "<title>&lt;file&gt;: class 0</title>" in made
     assert made.count("<circle") == min(images, MOST_POINTS)
     assert ('class="name"' in made) is (classes <= 30)
 

@@ -8,14 +8,16 @@ import pytest
 from pren.methods.registry import METHODS, create
 from pren.problem import Problem
 from pren.report.evidence import describe_apart, evidence
-from pren.report.facts import ReportedImage, _confused, collect, most_confused
+from pren.report.facts import most_confused
+from pren.report.image import ReportedImage
 from pren.report.quality import confusions
-from pren.runs.reopening import Outcome, open_run, scorer
+from pren.report.reading import collect, confusions_of
+from pren.runs.reopening import Outcome, scorer
 
 
 def test_images_are_those_of_the_predictions(features):
-    outcome = open_run(features)
-    known, told = collect(features, outcome), collect(features, None, "gone")
+    outcome = features.outcome
+    known, told = collect(features), collect(replace(features, outcome=None, missing="gone"))
     assert [image.confidence for image in known.images] == sorted((i.confidence for i in known.images), reverse=True)
     by_name = {image.name: image for image in known.images}
     for image in told.images:
@@ -23,23 +25,23 @@ def test_images_are_those_of_the_predictions(features):
         assert image.confidence == pytest.approx(by_name[image.name].confidence, abs=1e-4)
     answers, names = outcome.answers.labels, outcome.problem.classes.names
     assert all(image.truth == names[answers[image.place]] for image in known.images)
-    assert sum(not image.wrong for image in known.images) / 18 == pytest.approx(known.summary["metrics"]["macc"])
+    assert sum(not image.wrong for image in known.images) / 18 == pytest.approx(known.metrics.macc)
     assert told.details is None
     assert told.missing == "gone"
 
 
 def test_the_runner_up_is_the_second_best_candidate(features):
-    outcome = open_run(features)
+    outcome = features.outcome
     names, candidates = outcome.problem.classes.names, np.flatnonzero(outcome.problem.candidates())
     scores = scorer(outcome.method, outcome.problem)(outcome.problem.pool)
-    for image in collect(features, outcome).images:
+    for image in collect(features).images:
         ranked = sorted(candidates, key=lambda row: -scores[image.place, row])
         assert (image.label, image.runner_up) == tuple(names[row] for row in ranked[:2])
 
 
 def test_safe_labels_are_as_many_as_reach_the_precision_and_never_doubtful(features):
-    facts = collect(features, open_run(features))
-    least, safe = facts.safe
+    facts = collect(features)
+    least, safe = facts.least_safe, facts.safe
     sure = [image.confidence for image in facts.images]
     for count in range(1, len(sure) + 1):
         if np.mean(sure[:count]) >= 0.95 - 1e-9 and sure[count - 1] >= 0.5:
@@ -55,16 +57,16 @@ def test_without_answers_doubt_goes_to_the_runner_up():
         ReportedImage(2, "", "a", "c", 1.0),
     ]
     images += [ReportedImage(3, "", "c", "a", 0.0, given=True), ReportedImage(4, "", "c", "a")]
-    found = _confused(images, None)
+    found = confusions_of(images, None)
     assert found == {("a", "b"): 0.25, ("b", "a"): 0.5, ("a", "c"): 0.0}
     assert most_confused(found, 3) == [("a", "b", 0.75)]
 
 
 def test_a_runner_up_of_labels_that_are_wholly_sure_is_no_confusion(features):
     confused = {("a", "b"): 0.5, ("a", "c"): 0.0}
-    shown = str(confusions(replace(collect(features, None), confused=confused)).content)
-    assert "a → b" in shown
-    assert "a → c" not in shown
+    found = confusions(replace(collect(features), confused=confused))
+    assert found.largest == [("a", "b", 0.5)]
+    assert found.matrix.names == ["a", "b"]
 
 
 def test_pairs_count_both_ways_and_the_diagonal_does_not():
@@ -94,7 +96,7 @@ def test_evidence_is_the_mean_part_in_the_lead(make_problem):
     problem = make_problem()
     outcome = Outcome.of(create("eszsl").fit(problem), problem, None, None)
     weights, table = outcome.method.attribute_weights(problem.pool), problem.classes
-    found = {each.label: each for each in evidence(outcome)}
+    found = {each.label: each for each in evidence(outcome.method, problem, outcome.labels)}
     candidates, scores = np.flatnonzero(problem.candidates()), outcome.method.scores(problem.pool)
     for name, each in found.items():
         parts = []

@@ -31,7 +31,7 @@ def test_failures_are_told_as_text(text):
 
 
 def test_a_study_shows_its_trials_and_its_best(text):
-    assert "40.0&nbsp;%" in text
+    assert "40.0\xa0%" in text
     assert "way=&lt;i&gt;" in text
     assert '<section id="trials"' in text
 

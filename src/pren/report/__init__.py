@@ -1,5 +1,6 @@
-"""A run as one HTML file that people like to look at: it needs no network, no server and no answers."""
+"""A run as one HTML file for people: facts in Python, pages in templates; it needs no network and no server."""
 
-from pren.report.run import Written, write_report
+from pren.report.page import Written
+from pren.report.run import write_report
 
 __all__ = ["Written", "write_report"]

@@ -1,4 +1,4 @@
-"""Which attributes speak for a label, where scores are sums over attributes; and what sets two descriptions apart."""
+"""Which attributes support a label, where scores are sums over attributes; and how two descriptions differ."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pren.problem import ClassTable
-from pren.runs.reopening import Outcome
+from pren.methods.base import Method
+from pren.problem import ClassTable, Problem
+from pren.trust import Labels
 
 SHOWN = 4  # attributes on either side
+
+Difference = tuple[str, float, float]  # an attribute, and its value in the one and the other description
 
 
 @dataclass(frozen=True)
@@ -22,20 +25,19 @@ class Evidence:
 
 
 def attribute_names(classes: ClassTable) -> list[str]:
-    """What the columns of the signatures mean, numbers if nobody has said it."""
+    """What the columns of the signatures mean; numbers if they have no names."""
     return list(classes.attributes or (f"attribute {column + 1}" for column in range(classes.signatures.shape[1])))
 
 
-def evidence(outcome: Outcome) -> list[Evidence] | None:
-    """For every class with images, what each attribute adds to their lead over the runner-up, in the mean.
+def evidence(method: Method, problem: Problem, labels: Labels) -> list[Evidence] | None:
+    """For every class with inputs, what each attribute adds to their lead over the runner-up, on average.
 
     The lead is Σ_j w_j (a_cj - a_rj) for the label c and the runner-up r; None if the method has no such sum.
     """
-    problem = outcome.problem
-    classes, weights = problem.classes, outcome.method.attribute_weights(problem.pool)
+    classes, weights = problem.classes, method.attribute_weights(problem.pool)
     if weights is None or problem.candidates().sum() < 2:
         return None
-    best, second = outcome.labels.classes, outcome.labels.runners_up
+    best, second = labels.classes, labels.runners_up
     parts = weights * (classes.signatures[best] - classes.signatures[second])
     names, found = attribute_names(classes), []
     for row in np.unique(best).tolist():
@@ -47,8 +49,8 @@ def evidence(outcome: Outcome) -> list[Evidence] | None:
     return found
 
 
-def describe_apart(classes: ClassTable, one: str, other: str) -> list[tuple[str, float, float]]:
-    """The attributes in which two descriptions differ most: name, and the value of each, scaled as methods see it."""
+def describe_apart(classes: ClassTable, one: str, other: str) -> list[Difference]:
+    """The attributes in which two descriptions differ most, their values scaled as methods see them."""
     a, b = (classes.signatures[classes.names.index(name)] for name in (one, other))
     order = np.argsort(-np.abs(a - b), kind="stable")[:SHOWN].tolist()
     names = attribute_names(classes)

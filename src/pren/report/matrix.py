@@ -1,20 +1,18 @@
-"""A confusion matrix that stays readable with hundreds of classes: classes that are confused stand side by side."""
+"""A confusion matrix that stays readable with hundreds of classes: confused classes are side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from pren.report.html import Html, number, tag
-
 MOST_CLASSES = 400
 MOST_CELLS = 6_000  # the largest are drawn
 NAMED = 60  # up to so many classes have their names beside their rows
-NAME_LENGTH = 26
 
 Cells = Mapping[tuple[str, str], float]  # (row, column) -> how much
 
@@ -35,68 +33,56 @@ def order_classes(names: Sequence[str], cells: Cells) -> list[str]:
     return [names[leaf] for leaf in leaves_list(tree)]
 
 
-def matrix(names: Sequence[str], cells: Cells, *, rows: str, columns: str, count: str) -> Html:
-    """A figure.
+@dataclass(frozen=True)
+class Cell:
+    """A square of the drawing: where, how full (0 to 1), and what it counts."""
+
+    x: float
+    y: float
+    fill: float
+    row: str
+    column: str
+    value: float
+    total: float
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A drawing: the classes in order, whether they have names, the left edge, the size of a cell, and the cells."""
+
+    names: Sequence[str]
+    named: bool
+    left: float
+    size: float
+    cells: list[Cell]
+
+    top = 26.0
+
+
+def draw_matrix(names: Sequence[str], cells: Cells) -> Matrix:
+    """Lay out the largest cells, each the fuller the larger its share of its row.
 
     Args:
         names: The classes, in the order of rows and columns.
         cells: Those that are not empty.
-        rows: What the rows are.
-        columns: What the columns are.
-        count: What is counted, such as "images".
     """
-    named = len(names) <= NAMED
-    size = max(5.0, min(34.0, 620 / len(names)))
-    left, top, side = (190.0 if named else 34.0), 26.0, size * len(names)
-    parts = [tag("rect", x=left, y=top, width=side, height=side, class_="paper")]
-    parts += _labels(names, named, left, top, size)
-    parts += _cells(names, cells, count, left, top, size)
-    width, height = left + side + 6, top + side + 6
-    label = f"{rows} against {columns}, {len(names)} classes; the table below names the largest."
-    drawing = tag(
-        "svg", parts, viewBox=f"0 0 {number(width)} {number(height)}", width=width, role="img", aria_label=label
-    )
-    how = f"Rows: {rows}. Columns: {columns}, by the number of the row. Point at a cell, or touch it, to read it."
-    return tag(
-        "figure",
-        tag("div", drawing, class_="scroll", tabindex="0", role="region", aria_label=label),
-        tag("figcaption", how, " ", tag("span", class_="tip", aria_live="polite")),
-        class_="matrix",
-    )
-
-
-def _labels(names: Sequence[str], named: bool, left: float, top: float, size: float) -> list[Html]:
-    """Names and numbers of the rows, and the numbers above the columns; of many classes every tenth number."""
-    parts = []
-    for row, name in enumerate(names):
-        x, y = left + (row + 0.5) * size, top + (row + 0.5) * size + 4
-        tenth = (row + 1) % 10 == 0
-        if named:
-            short = name if len(name) <= NAME_LENGTH else f"{name[: NAME_LENGTH - 1]}…"
-            parts.append(tag("text", f"{short} {row + 1}", x=left - 6, y=y, text_anchor="end"))
-        elif tenth:
-            parts.append(tag("text", row + 1, x=left - 6, y=y, text_anchor="end", class_="small"))
-        if named or tenth:
-            parts.append(tag("text", row + 1, x=x, y=top - 7, text_anchor="middle", class_="small"))
-    return parts
-
-
-def _cells(names: Sequence[str], cells: Cells, count: str, left: float, top: float, size: float) -> list[Html]:
-    """A square for every cell, the fuller the larger its share of the row; only so many."""
     place = {name: row for row, name in enumerate(names)}
     totals = dict.fromkeys(names, 0.0)
     for (row, _), value in cells.items():
         totals[row] += value
-    return [
-        tag(
-            "rect",
-            tag("title", f"{row} → {column}: {number(value)} {count} of {number(totals[row])}"),
-            x=left + place[column] * size + 0.5,
-            y=top + place[row] * size + 0.5,
-            width=size - 1,
-            height=size - 1,
-            fill_opacity=0.15 + 0.85 * min(value / (totals[row] or 1.0), 1.0) ** 0.5,
-            class_="hit" if row == column else "miss",
+    named = len(names) <= NAMED
+    left, size = (190.0 if named else 34.0), max(5.0, min(34.0, 620 / len(names)))
+    largest = sorted(cells.items(), key=lambda cell: -cell[1])[:MOST_CELLS]
+    drawn = [
+        Cell(
+            left + place[column] * size + 0.5,
+            Matrix.top + place[row] * size + 0.5,
+            0.15 + 0.85 * min(value / (totals[row] or 1.0), 1.0) ** 0.5,
+            row,
+            column,
+            value,
+            totals[row],
         )
-        for (row, column), value in sorted(cells.items(), key=lambda cell: -cell[1])[:MOST_CELLS]
+        for (row, column), value in largest
     ]
+    return Matrix(names, named, left, size, drawn)

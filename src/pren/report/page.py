@@ -1,149 +1,106 @@
-"""The frame of a report: one file, with its style and its script in it, that asks nobody for anything.
+"""Pages from templates: one file with its style and its script in it, which loads nothing from the network.
 
-The Content-Security-Policy lets a browser run the one script and use the one style whose hashes it names, and show
-pictures that are in the page. So even what slipped past the escaping could not run or call home.
+Names of classes and files are text of others, so every template escapes what it puts out. The Content-Security-Policy
+lets a browser run the one script and use the one style whose hashes it names, and show pictures that are in the page:
+what slips past the escaping neither runs nor calls home.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Collection, Sequence
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
-from pren.report.html import Html, join, soft, tag, text
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from pren.foundation.files import write_bytes
+from pren.foundation.version import __version__
+from pren.report.words import counted, percent, short, shown, soft
+from pren.runs.summary import some
+from pren.trust.levels import LIKELY, SURE
+
+HERE = "pren.report"
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report with a heading that the navigation leads to.
-
-    Attributes:
-        id: Its anchor.
-        short: What the navigation calls it.
-        title: The heading.
-        content: What follows.
-        intro: A sentence or two below the heading.
-    """
+    """A part of a page: its anchor, the template that names and shows it, and the facts that the template is given."""
 
     id: str
-    short: str
-    title: str
-    content: Html
-    intro: object = None
+    template: str
+    facts: object
+
+
+@dataclass(frozen=True)
+class Written:
+    """A report on disk: where, how large, and how many photographs are in it."""
+
+    path: Path
+    size: int
+    photographs: int = 0
 
 
 @cache
-def _asset(name: str) -> str:
-    return (files("pren.report") / "assets" / name).read_text(encoding="utf-8")
+def environment(package: str) -> Environment:
+    """The templates of a package (in its folder `templates`), which can use those of the report."""
+    loader = ChoiceLoader([PackageLoader(name) for name in dict.fromkeys((package, HERE))])
+    made = Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "soft": soft,
+        "percent": percent,
+        "counted": counted,
+        "short": short,
+        "quoted": shlex.quote,
+        "some": some,
+    }
+    made.globals |= {"asset": asset, "hash_of": hash_of, "version": __version__, "SURE": SURE, "LIKELY": LIKELY}
+    return made
 
 
-def _hash(content: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+@cache
+def asset(name: str) -> Markup:
+    """The style or the script, which is ours."""
+    return Markup((files(HERE) / "assets" / name).read_text(encoding="utf-8"))
 
 
-def page(title: str, eyebrow: str, subtitle: str, opening: Html, sections: Sequence[Section], footer: str) -> str:
-    """A whole report.
+def hash_of(content: str) -> Markup:
+    """What a Content-Security-Policy names a style or a script by."""
+    return Markup(f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'")
+
+
+def render(template: str, facts: object, sections: Sequence[Section], package: str = HERE) -> str:
+    """A whole page.
 
     Args:
-        title: What it is about.
-        eyebrow: What kind of report it is.
-        subtitle: One line below the title.
-        opening: What to know first.
-        sections: The rest.
-        footer: The last line.
+        template: Extends `page`: it is the top of the page.
+        facts: What it is given; sections know it as `page`.
+        sections: The rest. Each template has its `id` and `facts`, and sets `short` (for the navigation), `title` and,
+            if need be, `intro`.
+        package: Whose templates these are.
     """
-    style, script = _asset("report.css"), _asset("report.js")
-    policy = (
-        f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; "
-        "form-action 'none'"
-    )
-    head = [
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=Html(policy)),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="generator", content="pren"),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", title),
-        Html(f"<style>{style}</style>"),
+    known = environment(package)
+    made = [
+        (each.id, known.get_template(f"{each.template}.html.jinja").make_module(vars(each) | {"page": facts}))
+        for each in sections
     ]
-    links = [tag("li", tag("a", section.short, href=f"#{section.id}")) for section in sections]
-    body = [
-        tag("a", "Skip to the content", href="#content", class_="skip"),
-        tag(
-            "header",
-            tag("p", eyebrow, class_="eyebrow"),
-            tag("h1", title),
-            tag("p", subtitle, class_="subtitle"),
-            class_="top",
-        ),
-        tag("nav", tag("ul", links), aria_label="Sections"),
-        tag("main", opening, [_section(section) for section in sections], id="content"),
-        tag("footer", footer),
-        Html(f"<script>{script}</script>"),
-    ]
-    html = tag("html", tag("head", head), tag("body", body), lang="en")
-    return f"<!doctype html>\n{html}\n"
+    return known.get_template(f"{template}.html.jinja").render(facts=facts, sections=made)
 
 
-def _section(section: Section) -> Html:
-    intro = None if section.intro is None else tag("p", section.intro, class_="intro")
-    heading = tag("h2", section.title, id=f"{section.id}-title")
-    return tag("section", heading, intro, section.content, id=section.id, aria_labelledby=f"{section.id}-title")
-
-
-def table(
-    header: Sequence[object],
-    rows: Sequence[Sequence[object]],
-    *,
-    id: str,
-    caption: str,
-    texts: Collection[int] = (0,),
-) -> Html:
-    """A table that can be sorted by each column and filtered by what its rows say.
-
-    Args:
-        header: The names of the columns.
-        rows: The cells; a pair (shown, key) is sorted by the key.
-        id: Its anchor.
-        caption: What it is, for those who do not see it.
-        texts: Which columns are text, which may be broken after underscores; the others are numbers.
-    """
-    heads = [
-        tag("th", tag("button", name, type="button"), scope="col", class_=None if place in texts else "number")
-        for place, name in enumerate(header)
-    ]
-    body = [tag("tr", [_cell(cell, place, texts) for place, cell in enumerate(row)]) for row in rows]
-    box = tag(
-        "label",
-        tag("span", "Filter", class_="hidden"),
-        tag("input", type="search", placeholder="Filter the rows", data_filters=id, autocomplete="off"),
-        tag("span", role="status"),
-        class_="filter",
-    )
-    made = tag(
-        "table", tag("caption", caption, class_="hidden"), tag("thead", tag("tr", heads)), tag("tbody", body), id=id
-    )
-    scroll = tag("div", made, class_="scroll", tabindex="0", role="region", aria_label=caption)
-    return join([box if len(rows) > 5 else None, scroll])
-
-
-def _cell(cell: object, place: int, texts: Collection[int]) -> Html:
-    shown, key = cell if isinstance(cell, tuple) else (cell, None)
-    shown = soft(shown) if place in texts else shown
-    if not place:
-        return tag("th", shown, scope="row", data_key=key)
-    return tag("td", shown, class_=None if place in texts else "number", data_key=key)
-
-
-def pairs(facts: Sequence[tuple[str, object]]) -> Html:
-    """Names and values."""
-    return tag("dl", [[tag("dt", name), tag("dd", value)] for name, value in facts], class_="pairs")
-
-
-def code(line: str) -> Html:
-    """A command to copy."""
-    return tag("code", text(line), class_="command")
+def write_page(path: Path, content: str, photographs: int = 0) -> Written:
+    """Write a page; a `PrenError` if that fails."""
+    encoded = content.encode()
+    write_bytes(path, encoded)
+    return Written(path, len(encoded), photographs)

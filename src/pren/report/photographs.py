@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -12,7 +13,6 @@ from PIL import Image
 from pren.images.files import ImageFiles
 from pren.images.preprocessing import MODES
 from pren.problem.inputs import Inputs
-from pren.report.html import Html, tag
 
 SIDE, SMALL_SIDE = 132, 96  # pixels of a photograph; the smaller where there are many
 MANY = 300
@@ -21,40 +21,50 @@ MOST_BYTES = 3_500_000
 TINY = 64  # arrays up to this size are drawn as they are, pixel by pixel
 
 
+@dataclass(frozen=True)
+class Picture:
+    """A picture as an address that holds its content, and its size; `pixels` if every pixel is to be seen."""
+
+    uri: str
+    width: int
+    height: int
+    pixels: bool
+
+
 class Photographs:
-    """Makes pictures of the images of a pool.
+    """Makes pictures of the inputs of a pool.
 
     Args:
         inputs: What the pool looks like; None, or features, if nothing can be shown.
         expected: About how many will be asked for: many are smaller.
+
+    Attributes:
+        there: Whether there is anything to show.
+        shown: How many were made.
+        left_out: How many were not: they cannot be read, or there is no room left.
     """
 
     def __init__(self, inputs: Inputs | None, expected: int = 0) -> None:
         shape = () if inputs is None else inputs.sample_shape
         self._inputs = inputs if len(shape) == 3 and shape[0] in MODES else None
-        self._side = SMALL_SIDE if expected > MANY else SIDE
         self._tiny = self._inputs is not None and not self._inputs.photographs and max(shape[1:]) <= TINY
+        self._side = SMALL_SIDE if expected > MANY else SIDE
+        self._size = shape[1:] if self._tiny else (self._side, self._side)
         self._left = MOST_BYTES
-        self.asked = self.left_out = 0
         self._uri = cache(self._make_uri)
+        self.there = self._inputs is not None
+        self.shown = self.left_out = 0
 
-    @property
-    def there(self) -> bool:
-        """Whether there is anything to show."""
-        return self._inputs is not None
-
-    def picture(self, place: int, alt: str) -> Html | None:
-        """An image of the pool as an element; None if it cannot be read, or there is no room left."""
-        self.asked += 1
+    def picture(self, place: int) -> Picture | None:
+        """An input of the pool; None if it cannot be read, or there is no room left."""
         uri = self._uri(place)
         if uri is None or len(uri) > self._left:
             self.left_out += 1
             return None
+        self.shown += 1
         self._left -= len(uri)
-        if self._tiny:
-            _, height, width = self._inputs.sample_shape if self._inputs is not None else (0, 0, 0)
-            return tag("img", src=Html(uri), alt=alt, width=width, height=height, class_="pixels")
-        return tag("img", src=Html(uri), alt=alt, width=self._side, height=self._side)
+        height, width = self._size
+        return Picture(uri, width, height, self._tiny)
 
     def _make_uri(self, place: int) -> str | None:
         image = self._image(place)

@@ -1,15 +1,15 @@
-"""A map of images and classes in two dimensions."""
+"""A map of inputs and classes in two dimensions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.report.html import Html, number, tag
-from pren.report.svg import COLOURS
+from pren.report.charts import COLOURS
+from pren.report.image import ReportedImage
 
 WIDTH, HEIGHT, MARGIN = 640.0, 460.0, 26.0
 NAMED = 30  # up to so many classes are named on the map
@@ -21,12 +21,12 @@ FEWEST_CLASSES = 3  # whose centres give the axes
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """Images and class centres.
+    """Inputs and class centres.
 
     Attributes:
         images: (n,) places in the pool.
         at: (n, 2) where they lie.
-        classes: The names of the classes that images have.
+        classes: The names of the classes that inputs have.
         centres: (c, 2) where these lie.
     """
 
@@ -36,11 +36,47 @@ class Map:
     centres: NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class Dot:
+    """An input in the drawing, with the colour of its label."""
+
+    x: float
+    y: float
+    colour: int
+    image: ReportedImage
+
+
+@dataclass(frozen=True)
+class Name:
+    """The name of a class in the drawing."""
+
+    text: str
+    x: float
+    y: float
+    colour: int
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A map in the units of its drawing: inputs, the middle of every class (its name, x, y), and names."""
+
+    dots: list[Dot]
+    crosses: list[tuple[str, float, float]]
+    names: list[Name]
+
+    width, height = WIDTH, HEIGHT
+
+    @property
+    def radius(self) -> float:
+        """Of a dot: many are smaller."""
+        return 3.0 if len(self.dots) <= FEW_POINTS else 2.2
+
+
 def make_map(features: NDArray[np.float64], labels: Sequence[str]) -> Map:
     """Lay out a pool by the two directions in which its classes lie farthest apart (PCA of their centres).
 
     Args:
-        features: (N, d) of the images.
+        features: (N, d) of the inputs.
         labels: (N,) the class of each.
     """
     from sklearn.decomposition import PCA  # here, because it takes a second
@@ -59,14 +95,12 @@ def make_map(features: NDArray[np.float64], labels: Sequence[str]) -> Map:
     return Map(chosen, flat[0], names.tolist(), flat[1])
 
 
-def draw_map(found: Map, labels: Sequence[str], tips: Sequence[str], doubtful: Sequence[bool]) -> Html:
-    """A figure.
+def draw_map(found: Map, images: Mapping[int, ReportedImage]) -> Drawing:
+    """Lay out a map.
 
     Args:
         found: Where everything lies.
-        labels: (N,) the class of every image of the pool.
-        tips: (N,) what to say of each.
-        doubtful: (N,) whether its label is; drawn as a ring.
+        images: By their place in the pool.
     """
     low, high = np.quantile(found.at, 0.005, axis=0), np.quantile(found.at, 0.995, axis=0)
     low, high = np.minimum(low, found.centres.min(axis=0)), np.maximum(high, found.centres.max(axis=0))
@@ -78,30 +112,17 @@ def draw_map(found: Map, labels: Sequence[str], tips: Sequence[str], doubtful: S
         where: NDArray[np.float64] = MARGIN + np.column_stack([share[:, 0], 1 - share[:, 1]]) * inside
         return where
 
-    colour = {name: f"c{row % COLOURS}" for row, name in enumerate(found.classes)}
-    size = 3.0 if len(found.images) <= FEW_POINTS else 2.2
-    parts = [tag("rect", x=0, y=0, width=WIDTH, height=HEIGHT, rx=8, class_="paper")]
-    for image, (x, y) in zip(found.images.tolist(), place(found.at).tolist(), strict=True):
-        kind = "ring" if doubtful[image] else "dot"
-        tip = tag("title", tips[image])
-        parts.append(tag("circle", tip, cx=x, cy=y, r=size, class_=f"{kind} {colour[labels[image]]}"))
-    for name, (x, y) in zip(found.classes, place(found.centres).tolist(), strict=True):
-        cross = f"M{number(x - 5)} {number(y)}h10M{number(x)} {number(y - 5)}v10"
-        parts.append(tag("path", tag("title", f"the middle of {name}"), d=cross, class_="centre"))
-    if len(found.classes) <= NAMED:
-        parts += _names(found.classes, place(found.centres))
-    title = f"Map of {len(found.images)} images and {len(found.classes)} classes"
-    drawing = tag("svg", parts, viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}", role="img", aria_label=title)
-    said = (
-        "Every dot is an image with the colour of its label, a ring one whose label is doubtful, a cross the middle of "
-        "a class. The axes are the two directions in which the labelled classes lie farthest apart, so classes look "
-        "more distinct here than they are."
-    )
-    caption = tag("figcaption", said, " ", tag("span", class_="tip", aria_live="polite"))
-    return tag("figure", drawing, caption, class_="map")
+    colours = {name: row % COLOURS for row, name in enumerate(found.classes)}
+    dots = [
+        Dot(x, y, colours[images[image].label], images[image])
+        for image, (x, y) in zip(found.images.tolist(), place(found.at).tolist(), strict=True)
+    ]
+    centres = place(found.centres)
+    crosses = [(name, x, y) for name, (x, y) in zip(found.classes, centres.tolist(), strict=True)]
+    return Drawing(dots, crosses, _names(found.classes, centres) if len(found.classes) <= NAMED else [])
 
 
-def _names(names: Sequence[str], at: NDArray[np.float64]) -> list[Html]:
+def _names(names: Sequence[str], at: NDArray[np.float64]) -> list[Name]:
     """The names of classes above their crosses; moved down where two would overlap, from the top down."""
     taken: list[tuple[float, float, float]] = []
     made = []
@@ -113,6 +134,5 @@ def _names(names: Sequence[str], at: NDArray[np.float64]) -> list[Html]:
         while any(abs(x - other) < half + wide and abs(y - line) < 14 for other, line, wide in taken):
             y += 14
         taken.append((x, y, half))
-        spot = tag("tspan", "● ", class_=f"dot c{row % COLOURS}")
-        made.append(tag("text", spot, short, x=x, y=y, text_anchor="middle", class_="name"))
+        made.append(Name(short, x, y, row % COLOURS))
     return made

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from statistics import fmean
 
 from pren.evaluation import FIGURES, MAIN_FIGURE, TITLES
 from pren.foundation.errors import PrenError
-from pren.foundation.files import write_bytes
-from pren.foundation.version import __version__
 from pren.methods.registry import METHODS
 from pren.problem import Setting
-from pren.report.html import Html, counted, join, number, percent, tag
-from pren.report.opening import card
-from pren.report.page import Section, page, table
-from pren.report.run import Written
-from pren.report.svg import Series, line_chart, spread_bar
+from pren.report.charts import Chart, Series, line_chart
+from pren.report.page import Section, Written, render, write_page
+from pren.report.words import percent
 from pren.research.cells import Cell, Result
 from pren.research.folder import CELLS, SHEETS_FILE, STUDY_FILE
-from pren.research.reproduction.page import sheet_sections, verdicts
+from pren.research.reproduction.page import sheet_section, verdicts
 from pren.research.reproduction.sheets import read_sheets
 from pren.research.store import Store
-from pren.research.summary import Row, Spread, summarise
+from pren.research.summary import Row, summarise
 from pren.research.tables import percent_spread
 from pren.research.tuning import Study, Trial, read_study
 from pren.runs.store.folder import REPORT_FILE, RunFolder
@@ -41,6 +38,136 @@ class Line:
     seeds: list[int]
     values: list[float]
 
+    @property
+    def shown(self) -> dict[str, str]:
+        """The figures in per cent, by name."""
+        return {name: percent_spread(spread) for name, spread in self.row.figures.items()}
+
+    @property
+    def seeds_shown(self) -> str:
+        """The seeds, short."""
+        if not self.seeds:
+            return "none needed"
+        first, last = self.seeds[0], self.seeds[-1]
+        whole = len(self.seeds) > 1 and self.seeds == list(range(first, last + 1))
+        return f"{first}–{last}" if whole else ", ".join(map(str, self.seeds))
+
+    @property
+    def mean(self) -> float:
+        """Over the seeds; -1 where all failed."""
+        return fmean(self.values) if self.values else -1.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Methods on the same data, the best first."""
+
+    title: str
+    setting: Setting
+    lines: list[Line]
+
+    @property
+    def main(self) -> str:
+        """The name of the figure that counts."""
+        return MAIN_FIGURE[self.setting]
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """The figures to show, by name."""
+        return {name: TITLES[name] for name in FIGURES[self.setting]}
+
+    @property
+    def end(self) -> float:
+        """The largest value that a bar shows."""
+        spreads = [line.row.figures[self.main] for line in self.lines]
+        ends = [spread.mean + (spread.std or 0.0) for spread in spreads if spread is not None]
+        return max([*ends, *(value for line in self.lines for value in line.values)], default=1.0)
+
+    @property
+    def noted(self) -> bool:
+        """Whether any row has a note."""
+        return any(line.row.note() for line in self.lines)
+
+    @property
+    def failed(self) -> int:
+        """How many rows have fits that failed."""
+        return sum(bool(line.row.failed) for line in self.lines)
+
+
+@dataclass(frozen=True)
+class StudyFacts:
+    """A study and its name."""
+
+    name: str
+    study: Study
+
+    @property
+    def figure(self) -> str:
+        """The title of the figure that parameters are chosen by."""
+        return TITLES[MAIN_FIGURE[self.study.what["setting"]]]
+
+    @property
+    def seed(self) -> object:
+        """What it was started with."""
+        return self.study.what.get("seed", "–")
+
+    @property
+    def trials(self) -> list[Trial]:
+        """In order."""
+        return self.study.trials
+
+    @property
+    def best(self) -> Trial | None:
+        """None if every trial failed."""
+        return self.study.best() if any(trial.value is not None for trial in self.trials) else None
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters that were tried."""
+        return list(dict.fromkeys(name for trial in self.trials for name in trial.params))
+
+    def is_text(self, name: str) -> bool:
+        """Whether the values of a parameter are words."""
+        return isinstance(self.trials[0].params.get(name), str)
+
+    @cached_property
+    def chart(self) -> Chart | None:
+        """The trials, and the best so far; None if all failed."""
+        points = [(float(place), t.value) for place, t in enumerate(self.trials, 1) if t.value is not None]
+        if not points:
+            return None
+        best = [(place, max(value for _, value in points[: row + 1])) for row, (place, _) in enumerate(points)]
+        lines = [Series("best so far", best), Series("trial", points, dots=True)]
+        return line_chart(self.name, lines, "trial", show_y=percent, whole=True)
+
+
+@dataclass(frozen=True)
+class Experiments:
+    """What a folder of experiments holds; `verdicts` counts the paper's claims by what became of them."""
+
+    folder: Path
+    reproduced: bool
+    verdicts: Mapping[str, int]
+    comparisons: list[Comparison]
+    studies: list[StudyFacts]
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.folder.resolve().name
+
+    @property
+    def kind(self) -> str:
+        """What kind of experiments these are."""
+        if self.comparisons:
+            return "Comparison"
+        return "Reproduction" if self.reproduced else "Parameters, chosen on validation classes"
+
+    @property
+    def fits(self) -> int:
+        """How many results the comparisons have."""
+        return sum(line.row.runs for each in self.comparisons for line in each.lines)
+
 
 def is_experiment(folder: Path) -> bool:
     """Whether a folder holds what `pren compare`, `pren tune` or `pren reproduce` keeps."""
@@ -55,36 +182,17 @@ def report_experiments(folder: Path, out: Path | None = None) -> Written:
     Raises:
         PrenError: If a result is damaged, there is none, or the report cannot be written.
     """
-    sections: list[Section] = []
-    cards: list[Html] = []
     sheets = read_sheets(folder)
-    sections += sheet_sections(sheets)
-    cards += verdicts(sheets)
-    groups = {} if sheets else _groups(Store.read(folder))  # a reproduction's tables say what its cells are for
-    titles = _titles(folder, groups)
-    for place, ((setting, _), lines) in enumerate(groups.items()):
-        sections.append(_comparison(f"data-{place}", titles[place], setting, lines))
-        cards.append(_best(titles[place], setting, lines))
-    studies = {path.parent.name: read_study(path) for path in _studies(folder)}
-    studies = {name: study for name, study in studies.items() if study.trials}
-    if studies:
-        sections.append(_study_section(studies))
-        cards += [_chosen(name, study) for name, study in studies.items()] if len(studies) <= 3 else []
-    if len(studies) == 1:
-        sections += [_trials(study) for study in studies.values()]
+    # A reproduction's tables say what its cells are for.
+    comparisons = [] if sheets else _comparisons(folder)
+    found = Experiments(folder, bool(sheets), verdicts(sheets), comparisons, _read_studies(folder))
+    sections = [sheet_section(sheet) for sheet in sheets]
+    sections += [Section(f"data-{place}", "comparison", each) for place, each in enumerate(found.comparisons)]
+    sections += [Section("studies", "studies", found.studies)] if found.studies else []
+    sections += [Section("trials", "trials", found.studies[0])] if len(found.studies) == 1 else []
     if not sections:
         raise PrenError("no-results", f"{folder} holds no result yet: 'pren compare', 'tune' and 'reproduce' fill it.")
-    name = folder.resolve().name
-    kind = "Comparison" if groups else "Reproduction" if sheets else "Parameters, chosen on validation classes"
-    cells = sum(row.row.runs for lines in groups.values() for row in lines)
-    said = [counted(cells, "fit")] if cells else []
-    said += [counted(len(studies), "study", "studies")] if studies else []
-    opening = tag("div", tag("div", cards, class_="cards"), class_="opening")
-    footer = f"Made by pren {__version__} from {folder}. This page asks nobody for anything."
-    content = page(name, kind, ", ".join(said), opening, sections, footer).encode()
-    path = out or folder / REPORT_FILE
-    write_bytes(path, content)
-    return Written(path, len(content), 0)
+    return write_page(out or folder / REPORT_FILE, render("experiments", found, sections, "pren.research"))
 
 
 def _studies(folder: Path) -> list[Path]:
@@ -92,19 +200,29 @@ def _studies(folder: Path) -> list[Path]:
     return [path for depth in range(DEPTH) for path in sorted(folder.glob("*/" * depth + STUDY_FILE)) if path.is_file()]
 
 
-def _groups(cells: Sequence[tuple[Cell, Result]]) -> dict[tuple[Setting, str], list[Line]]:
+def _read_studies(folder: Path) -> list[StudyFacts]:
+    """Those with trials."""
+    found = [StudyFacts(path.parent.name, read_study(path)) for path in _studies(folder)]
+    return [each for each in found if each.trials]
+
+
+def _comparisons(folder: Path) -> list[Comparison]:
     """Results by setting and data; in each the methods with their parameters, the best first."""
     found: dict[tuple[Setting, str], dict[str, list[tuple[Cell, Result]]]] = {}
-    for cell, result in cells:
+    for cell, result in Store.read(folder):
         data = found.setdefault((cell.setting, json.dumps(cell.hashes, sort_keys=True)), {})
         params = {key: value for key, value in cell.params.items() if key != "seed"}
         data.setdefault(json.dumps([cell.method, params], sort_keys=True), []).append((cell, result))
-    groups = {}
+    known, made = _known_titles(folder), []
     for (setting, hashes), rows in found.items():
         names = _names([members[0][0] for members in rows.values()])
         lines = [_line(name, setting, members) for name, members in zip(names, rows.values(), strict=True)]
-        groups[setting, hashes] = sorted(lines, key=lambda line: -_mean(line.row.figures[MAIN_FIGURE[setting]]))
-    return groups
+        lines.sort(key=lambda line: line.mean, reverse=True)
+        means = {str(line.mean) for line in lines}
+        titles = [title for figures, title in known.items() if figures and figures <= means]
+        title = titles[0] if titles else f"data {json.loads(hashes).get('data', '?')}"
+        made.append(Comparison(title, setting, lines))
+    return made
 
 
 def _line(name: str, setting: Setting, members: Sequence[tuple[Cell, Result]]) -> Line:
@@ -125,123 +243,11 @@ def _names(cells: Sequence[Cell]) -> list[str]:
     return names
 
 
-def _titles(folder: Path, groups: dict[tuple[Setting, str], list[Line]]) -> list[str]:
-    """What the data are called: as in table.csv where its figures are the same, else by their hash."""
-    said: dict[frozenset[str], str] = {}
+def _known_titles(folder: Path) -> dict[frozenset[str], str]:
+    """What table.csv calls data, by the figures that it has of them; nothing if it cannot be read."""
     try:
         with (folder / "table.csv").open(newline="", encoding="utf-8") as file:
             rows = [(row["data"], row.get("top1_mean") or row.get("h_mean") or "") for row in csv.DictReader(file)]
-        said = {frozenset(mean for n, mean in rows if n == name and mean): name for name, _ in rows}
     except (OSError, ValueError, KeyError, csv.Error):
-        pass  # it is only for names
-    titles = []
-    for (setting, hashes), lines in groups.items():
-        means = {str(_mean(line.row.figures[MAIN_FIGURE[setting]])) for line in lines}
-        fits = [name for known, name in said.items() if known and known <= means]
-        titles.append(fits[0] if fits else f"data {json.loads(hashes).get('data', '?')}")
-    return titles
-
-
-def _mean(spread: Spread | None) -> float:
-    return -1.0 if spread is None else spread.mean
-
-
-def _comparison(id: str, title: str, setting: Setting, lines: Sequence[Line]) -> Section:
-    main, names = MAIN_FIGURE[setting], FIGURES[setting]
-    end = max((s.mean + (s.std or 0.0) for line in lines if (s := line.row.figures[main]) is not None), default=1.0)
-    header = ["method", TITLES[main], *(TITLES[name] for name in names), "seeds", "fit, s", "predict, s", "peak, MB"]
-    header[1] = f"{TITLES[main]}, mean ± deviation"
-    noted = any(line.row.note() for line in lines)
-    rows = []
-    for line in lines:
-        row, spread = line.row, line.row.figures[main]
-        chart = "–" if spread is None else spread_bar(spread.mean, spread.std, line.values, max(end, *line.values))
-        cells: list[object] = [row.method, (chart, _mean(spread))]
-        cells += [(percent_spread(row.figures[name]), _mean(row.figures[name])) for name in names]
-        cells += [(_seeds(line.seeds), len(line.seeds)), _cost(row.fit_seconds), _cost(row.predict_seconds)]
-        rows.append([*cells, _cost(row.peak_bytes, 1e-6), *([row.note() or "–"] if noted else [])])
-    header += ["note"] if noted else []
-    made = table(header, rows, id=f"{id}-table", caption=title, texts={0, *([len(header) - 1] if noted else [])})
-    intro = "Per cent. A bar is the mean over seeds, the line on it the standard deviation, each dot a seed."
-    return Section(id, title, f"{title} ({setting})", made, intro)
-
-
-def _seeds(seeds: Sequence[int]) -> str:
-    if not seeds:
-        return "none needed"
-    whole = len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[-1] + 1))
-    return f"{seeds[0]}–{seeds[-1]}" if whole else ", ".join(map(str, seeds))
-
-
-def _cost(spread: Spread | None, factor: float = 1.0) -> tuple[str, float]:
-    if spread is None:
-        return "–", -1.0
-    mean = factor * spread.mean
-    return f"{mean:,.0f}" if mean >= 100 else f"{mean:.3g}", spread.mean
-
-
-def _best(title: str, setting: Setting, lines: Sequence[Line]) -> Html:
-    main, best = MAIN_FIGURE[setting], lines[0].row
-    failed = sum(bool(line.row.failed) for line in lines)
-    said: list[object] = [f"{TITLES[main]} of {best.method}, the best of {counted(len(lines), 'row')}."]
-    said += [f"{counted(failed, 'row has', 'rows have')} fits that failed."] if failed else []
-    return card(title, f"{percent_spread(best.figures[main])} %", said)
-
-
-def _chosen(name: str, study: Study) -> Html:
-    best = study.best() if any(trial.value is not None for trial in study.trials) else None
-    title = TITLES[MAIN_FIGURE[study.what["setting"]]]
-    value = "failed" if best is None else percent(best.value, 1)
-    said = f"{title}, the mean over the folds, in the best of {counted(len(study.trials), 'trial')}."
-    return card(name, value, [said])
-
-
-def _study_section(studies: dict[str, Study]) -> Section:
-    rows = []
-    for name, study in studies.items():
-        best = study.best() if any(trial.value is not None for trial in study.trials) else None
-        failed = sum(trial.value is None for trial in study.trials)
-        value = (percent(None if best is None else best.value, 1), -1.0 if best is None else best.value or 0.0)
-        figure = TITLES[MAIN_FIGURE[study.what["setting"]]]
-        rows.append([name, _params(best), figure, value, len(study.trials), failed, study.what.get("seed", "–")])
-    header = ["study", "best parameters", "figure", "value", "trials", "failed", "seed"]
-    made = table(header, rows, id="studies-table", caption="Studies", texts=(0, 1, 2))
-    charts = [_progress(name, study) for name, study in studies.items()]
-    content = join([tag("div", charts, class_="charts small"), made])
-    intro = "Dots are trials, the line is the best so far. No image and no class of the test has a part in this."
-    return Section("studies", "Studies", "Parameters, chosen on validation classes", content, intro)
-
-
-def _progress(name: str, study: Study) -> Html | None:
-    points = [(float(place + 1), t.value) for place, t in enumerate(study.trials) if t.value is not None]
-    if not points:
-        return None
-    best = [(place, max(value for _, value in points[: row + 1])) for row, (place, _) in enumerate(points)]
-    lines = [Series("best so far", best), Series("trial", points, dots=True)]
-    return line_chart(name, lines, x="trial", show_y=percent, whole=True)
-
-
-def _trials(study: Study) -> Section:
-    names = list(dict.fromkeys(name for trial in study.trials for name in trial.params))
-    rows = [
-        [
-            str(place + 1),
-            (percent(trial.value, 1), -1.0 if trial.value is None else trial.value),
-            ", ".join(percent(fold, 1) for fold in trial.folds) or trial.error or "–",
-            *(_shown(trial.params.get(name)) for name in names),
-            number(trial.seconds),
-        ]
-        for place, trial in enumerate(study.trials)
-    ]
-    header = ["trial", "mean", "folds", *names, "seconds"]
-    words = [place for place, name in enumerate(names, 3) if isinstance(study.trials[0].params.get(name), str)]
-    made = table(header, rows, id="trials-table", caption="Trials", texts={2, *words})
-    return Section("trials", "Trials", "Every trial", made)
-
-
-def _params(trial: Trial | None) -> str:
-    return "–" if trial is None else ", ".join(f"{name}={_shown(value)}" for name, value in trial.params.items())
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+        return {}  # it is only for names
+    return {frozenset(mean for n, mean in rows if n == name and mean): name for name, _ in rows}

@@ -38,7 +38,7 @@ for (const box of document.querySelectorAll("input[data-filters]")) {
     status.textContent = words.length ? `${shown} of ${items.length}` : "";
   });
 }
-// What a point or a cell is stands below its figure, for those who cannot hover.
+// Below a figure is what a point or a cell shows, for those who cannot hover.
 for (const figure of document.querySelectorAll("figure:has(.tip)")) {
   const tip = figure.querySelector(".tip");
   for (const event of ["pointerover", "click"]) {

@@ -1,0 +1,64 @@
+"""An input of the pool, as a report knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from pren.trust import STRANGE
+from pren.trust.levels import LIKELY
+
+
+@dataclass(frozen=True, slots=True)  # there may be millions
+class ReportedImage:
+    """An input of the pool.
+
+    Attributes:
+        place: In the pool; -1 where the data are not there.
+        name: Its file, or its place where inputs have no names.
+        label: The class that it is taken for.
+        runner_up: The second best; "" if unknown.
+        confidence: From 0 to 1; None if unknown.
+        familiarity: From 0 to 1; None if unknown.
+        lead: How far the label's score is above the second best; orders labels without confidence.
+        truth: Its class by the answers; "" if unknown.
+        given: Whether a person has given the label.
+    """
+
+    place: int
+    name: str
+    label: str
+    runner_up: str = ""
+    confidence: float | None = None
+    familiarity: float | None = None
+    lead: float = 0.0
+    truth: str = ""
+    given: bool = False
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the answers say so."""
+        return bool(self.truth) and self.truth != self.label
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the label is."""
+        return self.confidence is not None and self.confidence < LIKELY
+
+    @property
+    def strange(self) -> bool:
+        """Whether it looks like none of the classes."""
+        return self.familiarity is not None and self.familiarity < STRANGE
+
+
+def mean_confidence(images: Sequence[ReportedImage]) -> float | None:
+    """None if none is known."""
+    known = [image.confidence for image in images if image.confidence is not None]
+    return fmean(known) if known else None
+
+
+def share_right(images: Sequence[ReportedImage]) -> float | None:
+    """By the answers; None if none is known."""
+    known = [image for image in images if image.truth]
+    return fmean(not image.wrong for image in known) if known else None
