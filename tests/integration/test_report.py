@@ -45,7 +45,7 @@ def test_it_is_made_anew_and_the_run_stays_whole(fitted, good):
 
 def test_a_run_that_was_killed_before_its_report_gets_one(fitted, good):
     fitted("--no-report")
-    good("fit", "--resume", "--out", "run")
+    good("fit", "--resume", "run")
     assert REPORT.is_file()
 
 
@@ -99,7 +99,7 @@ def test_gzsl_and_given_labels(good, arrays):
 
 
 def test_only_sure_labels(good, data):
-    good("fit", data(), "--method=eszsl", "--rehearsals=2", "--precision=1", "--out", "run")
+    good("fit", data(), "--method=eszsl", "--rehearsals=2", "--min-accuracy=1", "--out", "run")
     rows = Path("run/predictions.csv").read_text().splitlines()[1:]
     empty = sum(row.split(",")[1] == '""' for row in rows)
     text = REPORT.read_text(encoding="utf-8")
@@ -121,8 +121,8 @@ def test_comparisons_and_studies(good, data, here):
     good("compare", data(), "--methods=eszsl,sje", "--seeds=2", "--out", "all")
     assert good("report", "all").out.startswith("Report: all/report.html")
     assert "SJE" in Path("all/report.html").read_text(encoding="utf-8")
-    good("tune", "eszsl", data(), "--trials=2", "--out", "tuned/eszsl")
+    good("tune", data(), "--method=eszsl", "--trials=2", "--out", "tuned/eszsl")
     good("report", "tuned")
-    good("tune", "eszsl", data(), "--trials=3", "--out", "tuned/eszsl")
+    good("tune", data(), "--method=eszsl", "--trials=3", "--out", "tuned/eszsl")
     good("report", "tuned/eszsl")
     good("compare", data(), "--methods=eszsl", "--out", "all", "--params", "tuned/eszsl")
