@@ -125,7 +125,7 @@ class RunFacts:
     def least_safe(self) -> float:
         """The least confidence of labels that are safe to use; infinite if none are.
 
-        As many are safe as `--min-accuracy` would leave, without doubtful ones: check these, however sure the others are.
+        As many are safe as `--min-accuracy` would leave, without doubtful ones, which need a check in any case.
         """
         sure = np.array([math.nan if image.confidence is None else image.confidence for image in self.images])
         return max(threshold(sure, SURE), LIKELY)
