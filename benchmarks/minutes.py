@@ -24,7 +24,7 @@ from benchmarks.tables import Table
 from pren.data import load
 from pren.foundation.allocation import keep_memory
 from pren.images.extraction import Extractor
-from pren.images.finetune.finetuned import School
+from pren.images.finetune.finetuned import TailTrainer
 from pren.images.finetune.finetuning import Finetuning
 from pren.images.photographs import freeze
 from pren.runs.finetuning import DRAWS, STRENGTHS
@@ -61,9 +61,9 @@ def _taken(way: str, count: int) -> dict[str, float]:
         }
         if asked.finetune is not None:
             once = asked.model_copy(update={"finetune": Finetuning.model_validate({"epochs": 1})})
-            school, everyone = School.of(frozen, once, cache, fabric), np.arange(count)
-            _, found["learn"] = _timed(lambda: school.tail(everyone, 1.0))
-            _, found["make"] = _timed(lambda: school.lesson(everyone, 1.0, everyone))
+            trainer, everyone = TailTrainer.of(frozen, once, cache, fabric), np.arange(count)
+            _, found["learn"] = _timed(lambda: trainer.tail(everyone, 1.0))
+            _, found["make"] = _timed(lambda: trainer.learned_from(everyone, 1.0, everyone))
     return found
 
 

@@ -22,7 +22,7 @@ from pren.evaluation import evaluate
 from pren.foundation.errors import PrenError
 from pren.foundation.files import make_folder, write_bytes
 from pren.images.extraction import Extractor
-from pren.images.finetune.finetuned import School, Tail
+from pren.images.finetune.finetuned import Tail, TailTrainer
 from pren.images.photographs import ExtractorRecord
 from pren.methods.pren_pool import PrENPool
 from pren.problem import Answers, Problem
@@ -79,21 +79,21 @@ def finetune(
         known: The `extractor_` of a model that was fitted to this problem, and
         tail: its `tail_`: then nothing is learned again.
     """
-    school = School.of(problem, extractor, cache, fabric)
-    note: dict[str, Any] = {"from": school.facts["until"], "targets": school.plan.targets}
+    trainer = TailTrainer.of(problem, extractor, cache, fabric)
+    note: dict[str, Any] = {"from": trainer.facts["until"], "targets": trainer.plan.targets}
     if tail is None:
-        strength = school.plan.strength
+        strength = trainer.plan.strength
         if strength is None:
-            trials = _trials(school)
+            trials = _trials(trainer)
             strength = float(share_text(fabric, str(0.0 if trials is None else trials.best())))
             note["held_out"] = {} if trials is None else dict(zip(map(str, STRENGTHS), trials.means(), strict=True))
-        tail = school.tail(np.arange(len(problem.train)), strength)
+        tail = trainer.tail(np.arange(len(problem.train)), strength)
     else:
         strength = _strength_of(known or {})
     note["strength"] = strength
     if fabric.is_global_zero and note.get("held_out"):
         _say(note, "AUSUC" if problem.setting == "gzsl" else "right")
-    learned = school.graduate(tail, strength, cache)
+    learned = trainer.finished(tail, strength, cache)
     return replace(learned, source={**problem.source, "finetuning": note})
 
 
@@ -120,21 +120,21 @@ def _say(note: dict[str, Any], figure: str) -> None:
         )
 
 
-def _trials(school: School) -> Trials | None:
+def _trials(trainer: TailTrainer) -> Trials | None:
     """Try every strength on held-out classes, or remember how that went; None if none can be held out."""
-    problem, fabric = school.problem, school.fabric
+    problem, fabric = trainer.problem, trainer.fabric
     try:
         check_can_hold_out(problem)
     except PrenError as error:
         log.warning("Fine-tuning is switched off, as nothing tells whether it helps: %s", error)
         return None
-    path = school.notes(f"{DRAWS} draws of {STRENGTHS}")
+    path = trainer.notes(f"{DRAWS} draws of {STRENGTHS}")
     known = share_text(fabric, _remembered(path) if fabric.is_global_zero else "")
     if known:
         return Trials.model_validate_json(known)
     figures, everyone = [], np.arange(len(problem.train))
     for strength in STRENGTHS:
-        taught = replace(problem, train=school.untaught(everyone, strength), backbone=None)
+        taught = replace(problem, train=trainer.not_learned(everyone, strength), backbone=None)
         with quietly():
             figures.append(tuple(_figure(*fold) for fold in held_out_classes(taught, DRAWS)))
         log.info("Held-out classes with strength %g: %.1f %%.", strength, 100 * np.mean(figures[-1]))

@@ -12,7 +12,7 @@ from pren.data import class_folds, held_out_classes
 from pren.images.extraction import Extractor, FrozenBackbone
 from pren.images.files import ImageFiles
 from pren.images.finetune import finetuned
-from pren.images.finetune.finetuned import School
+from pren.images.finetune.finetuned import TailTrainer
 from pren.images.photographs import freeze, recorded_backbone
 from pren.problem import ClassTable, Problem
 
@@ -37,12 +37,12 @@ def problem(tmp_path, draw_files, extractor, fabric):
 
 
 @pytest.fixture
-def school(problem, extractor, tmp_path, fabric):
-    return School.of(problem, extractor, tmp_path / "cache", fabric)
+def trainer(problem, extractor, tmp_path, fabric):
+    return TailTrainer.of(problem, extractor, tmp_path / "cache", fabric)
 
 
 @pytest.fixture
-def lessons(monkeypatch):
+def learned_places(monkeypatch):
     """The labels that tails have learned from, lesson by lesson."""
     found, learn = [], finetuned.learn_classes
 
@@ -58,9 +58,9 @@ def whole(inputs):
     return inputs[np.arange(len(inputs))]
 
 
-def graduate(school, tmp_path, strength=0.5):
-    everyone = np.arange(len(school.problem.train))
-    return school.graduate(school.tail(everyone, strength), strength, tmp_path / "cache")
+def finished(trainer, tmp_path, strength=0.5):
+    everyone = np.arange(len(trainer.problem.train))
+    return trainer.finished(trainer.tail(everyone, strength), strength, tmp_path / "cache")
 
 
 def test_the_last_stage_is_meant_unless_another_is_named(extractor):
@@ -69,9 +69,9 @@ def test_the_last_stage_is_meant_unless_another_is_named(extractor):
     assert (other.until, other.finetune.strength) == ("layer3", None)
 
 
-def test_what_a_model_needs_to_see_photographs(school, tmp_path):
+def test_what_a_model_needs_to_see_photographs(trainer, tmp_path):
     """The whole network with what its tail has learned makes the features that were made of kept maps."""
-    learned = graduate(school, tmp_path)
+    learned = finished(trainer, tmp_path)
     assert learned.backbone is None
     assert learned.train.sample_shape == learned.pool.sample_shape
     frozen = recorded_backbone(learned.extractor, tail=learned.tail).parts[0]
@@ -79,35 +79,35 @@ def test_what_a_model_needs_to_see_photographs(school, tmp_path):
     levels, _ = files.prepared(frozen.preprocessing).decoded(range(12))
     direct = torch.from_numpy(frozen(levels, torch.device("cpu")))
     assert torch.allclose(direct, whole(learned.train), rtol=1e-2, atol=1e-2)
-    plain = FrozenBackbone.load(Extractor(backbone="test_resnet", weights=school.extractor.weights))
+    plain = FrozenBackbone.load(Extractor(backbone="test_resnet", weights=trainer.extractor.weights))
     assert not torch.allclose(direct, torch.from_numpy(plain(levels, torch.device("cpu"))), rtol=1e-2, atol=1e-2)
 
 
-def test_nothing_is_learned_twice(school, tmp_path, lessons):
-    first, second = (graduate(school, tmp_path) for _ in range(2))
-    assert lessons == [[0, 1, 2, 3, 4, 5]]
+def test_nothing_is_learned_twice(trainer, tmp_path, learned_places):
+    first, second = (finished(trainer, tmp_path) for _ in range(2))
+    assert learned_places == [[0, 1, 2, 3, 4, 5]]
     assert torch.equal(whole(first.train), whole(second.train))
-    graduate(school, tmp_path, strength=0.25)
-    assert len(lessons) == 1, "another strength is another place on the same way"
+    finished(trainer, tmp_path, strength=0.25)
+    assert len(learned_places) == 1, "another strength is another place on the same way"
 
 
-def test_strength_0_learns_nothing(school, tmp_path, lessons):
-    graduate(school, tmp_path, strength=0.0)
-    assert lessons == []
+def test_strength_0_learns_nothing(trainer, tmp_path, learned_places):
+    finished(trainer, tmp_path, strength=0.0)
+    assert learned_places == []
 
 
-def test_held_out_classes_have_no_part_in_their_features(school, tmp_path, monkeypatch):
-    lessons, lesson_of = [], School.lesson
+def test_held_out_classes_have_no_part_in_their_features(trainer, tmp_path, monkeypatch):
+    learned_places, lesson_of = [], TailTrainer.lesson
 
-    def watched(school, learned, strength, places):
-        lessons.append(set(LABELS[learned].tolist()))
-        return lesson_of(school, learned, strength, places)
+    def watched(trainer, learned, strength, places):
+        learned_places.append(set(LABELS[learned].tolist()))
+        return lesson_of(trainer, learned, strength, places)
 
-    monkeypatch.setattr(School, "lesson", watched)
-    learned = graduate(school, tmp_path)
+    monkeypatch.setattr(TailTrainer, "learned_from", watched)
+    learned = finished(trainer, tmp_path)
     for folds in (partial(held_out_classes, draws=2), class_folds):
         found = list(folds(learned))
-        for (fold, answers), lesson in zip(found, lessons[-len(found) :], strict=True):
+        for (fold, answers), lesson in zip(found, learned_places[-len(found) :], strict=True):
             held = {learned.classes.names.index(fold.classes.names[row]) for row in np.unique(answers.labels)}
             assert lesson == set(range(6)) - held
             assert len(held) == 2
@@ -117,30 +117,30 @@ def test_held_out_classes_have_no_part_in_their_features(school, tmp_path, monke
     assert len(relearned) == 12
 
 
-def test_folds_of_folds_forget_as_well(school, tmp_path, lessons):
-    learned = graduate(school, tmp_path)
+def test_folds_of_folds_forget_as_well(trainer, tmp_path, learned_places):
+    learned = finished(trainer, tmp_path)
     fold, _ = next(held_out_classes(learned, 1))
-    before = set(lessons[-1])
+    before = set(learned_places[-1])
     inner, answers = next(held_out_classes(fold, 1))
     held = {learned.classes.names.index(inner.classes.names[row]) for row in np.unique(answers.labels)}
-    assert set(lessons[-1]) == before - held
+    assert set(learned_places[-1]) == before - held
     assert len(held) == 2
 
 
-def test_a_hash_tells_what_was_asked_for(school, tmp_path, problem, extractor, fabric):
-    first = graduate(school, tmp_path).fingerprint()
-    assert graduate(school, tmp_path).fingerprint() == first
+def test_a_hash_tells_what_was_asked_for(trainer, tmp_path, problem, extractor, fabric):
+    first = finished(trainer, tmp_path).fingerprint()
+    assert finished(trainer, tmp_path).fingerprint() == first
     for plan in ({"epochs": 2, "strength": 0.5}, {"epochs": 1, "strength": 0.25}):
         other = Extractor(**{**extractor.model_dump(), "finetune": {**plan, "batch_size": 4}})
-        changed = School.of(problem, other, tmp_path / "cache", fabric)
-        assert graduate(changed, tmp_path, plan["strength"]).fingerprint() != first
+        changed = TailTrainer.of(problem, other, tmp_path / "cache", fabric)
+        assert finished(changed, tmp_path, plan["strength"]).fingerprint() != first
     labels = np.roll(LABELS, 1)
-    moved = School.of(replace(problem, labels=labels), extractor, tmp_path / "cache", fabric)
-    assert graduate(moved, tmp_path).fingerprint()["data"] != first["data"]
+    moved = TailTrainer.of(replace(problem, labels=labels), extractor, tmp_path / "cache", fabric)
+    assert finished(moved, tmp_path).fingerprint()["data"] != first["data"]
 
 
-def test_a_tail_of_another_network_is_refused(school, tmp_path):
-    learned = graduate(school, tmp_path)
+def test_a_tail_of_another_network_is_refused(trainer, tmp_path):
+    learned = finished(trainer, tmp_path)
     shorter = {name: value[:1] for name, value in learned.tail.items() if value.ndim}
     for tail in ({}, {"model.layer4.nonsense": torch.zeros(1)}, shorter):
         with refused("weights-other"):

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from pren.foundation.seeds import stream
-from pren.images.finetune.finetuning import Finetuning, Pupil, between, learn_classes, mirror_axis, mirrored
+from pren.images.finetune.finetuning import Finetuning, StageClassifier, between, learn_classes, mirror_axis, mirrored
 from pren.problem import ClassTable
 from pren.problem.inputs import ArrayInputs
 
@@ -62,21 +62,21 @@ def same(a, b):
 @torch.no_grad()
 def test_the_loss_is_that_of_a_plain_loop(classes, targets):
     plan = Finetuning(targets=targets, dropout=0.25, smoothing=0.2)
-    pupil = Pupil(Tail(), WIDTH, classes.signatures[:4], plan)
+    classifier = StageClassifier(Tail(), WIDTH, classes.signatures[:4], plan)
     x, y = torch.rand(6, 3, 5, 5, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 3, 1, 2, 2, 0])
-    pupil.chance.manual_seed(5)
-    loss = pupil.loss(x, y)
+    classifier.chance.manual_seed(5)
+    loss = classifier.loss(x, y)
     kept = torch.rand(6, WIDTH, generator=torch.Generator().manual_seed(5)) >= 0.25
     signatures = classes.signatures[:4] - classes.signatures[:4].mean(axis=0)
     signatures /= np.sqrt(np.mean([row @ row for row in signatures]))
     total = 0.0
     for image in range(6):
-        feature = pupil.tail(x)[image] * kept[image] / 0.75
+        feature = classifier.tail(x)[image] * kept[image] / 0.75
         logits = []
         if targets != "signatures":
-            logits.append(pupil.classes(feature))
+            logits.append(classifier.classes(feature))
         if targets != "classes":
-            described = pupil.attributes(feature)
+            described = classifier.attributes(feature)
             logits.append(torch.stack([described @ torch.tensor(row).float() for row in signatures]))
         for of_classes in logits:
             logp = functional.log_softmax(of_classes, dim=0)

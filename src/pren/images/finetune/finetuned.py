@@ -44,14 +44,14 @@ class LearnedFeatures(Inputs):
 
     Args:
         features: (N, D).
-        school: Knows how they are learned.
-        places: (N,) which of the school's labelled images they are of.
+        trainer: Knows how they are learned.
+        places: (N,) which of the trainer's labelled images they are of.
         strength: How far; see `Finetuning`.
     """
 
-    def __init__(self, features: Inputs, school: School, places: Places, strength: float) -> None:
+    def __init__(self, features: Inputs, trainer: TailTrainer, places: Places, strength: float) -> None:
         self._features = features
-        self._school = school
+        self._trainer = trainer
         self._places = places
         self._strength = strength
 
@@ -77,15 +77,15 @@ class LearnedFeatures(Inputs):
 
     def select(self, places: NDArray[np.int64]) -> LearnedFeatures:
         """Some of them, which can be learned anew as well."""
-        return LearnedFeatures(self._features.select(places), self._school, self._places[places], self._strength)
+        return LearnedFeatures(self._features.select(places), self._trainer, self._places[places], self._strength)
 
     def relearned(self, places: NDArray[np.int64]) -> LearnedFeatures:
         """Learned from those at `places` alone."""
-        return self._school.lesson(self._places[places], self._strength, self._places)
+        return self._trainer.learned_from(self._places[places], self._strength, self._places)
 
 
 @dataclass(frozen=True, eq=False)
-class School:
+class TailTrainer:
     """Where tails of one network learn from some of a problem's labelled images.
 
     Attributes:
@@ -103,7 +103,7 @@ class School:
     fabric: Fabric
 
     @classmethod
-    def of(cls, problem: Problem, extractor: Extractor, cache: str | Path | None, fabric: Fabric) -> School:
+    def of(cls, problem: Problem, extractor: Extractor, cache: str | Path | None, fabric: Fabric) -> TailTrainer:
         """For a problem that `freeze` has made of photographs with an extractor that stops before a stage."""
         assert problem.extractor is not None
         return cls(problem, extractor, problem.extractor["facts"], cache_folder(cache), fabric)
@@ -114,13 +114,13 @@ class School:
         assert self.extractor.finetune is not None
         return self.extractor.finetune
 
-    def lesson(self, learned: Places, strength: float, places: Places) -> LearnedFeatures:
+    def learned_from(self, learned: Places, strength: float, places: Places) -> LearnedFeatures:
         """Features of the labelled images at `places` by a tail that has learned from those at `learned`."""
         network = self._network(self.tail(learned, strength))
         features = apply(self.fabric, network, self.problem.train.select(places)).astype(np.float16)
         return LearnedFeatures(ArrayInputs(features, "features"), self, places, strength)
 
-    def untaught(self, places: Places, strength: float) -> LearnedFeatures:
+    def not_learned(self, places: Places, strength: float) -> LearnedFeatures:
         """Labelled images whose features are yet to be learned, from some of them."""
         return LearnedFeatures(self.problem.train.select(places), self, places, strength)
 
@@ -153,7 +153,7 @@ class School:
                     write_tensors(path, whole)
         return between(own, {name: value.to(own[name]) for name, value in whole.items()}, strength)
 
-    def graduate(self, tail: Tail, strength: float, cache: str | Path | None) -> Problem:
+    def finished(self, tail: Tail, strength: float, cache: str | Path | None) -> Problem:
         """The problem with the features that a tail makes of all its maps, through the cache."""
         frozen = FrozenBackbone.load(self.extractor, tail)
         store = FeatureCache(cache, frozen.facts, frozen.shape)

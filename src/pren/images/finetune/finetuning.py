@@ -61,7 +61,7 @@ class Finetuning(BaseModel):
     seed: int = Field(0, ge=0)
 
 
-class Pupil(nn.Module):
+class StageClassifier(nn.Module):
     """A tail and what it is asked.
 
     Args:
@@ -126,15 +126,15 @@ def learn_classes(
     seen = order[np.isin(order, labels)]
     place = np.full(len(classes), -1)
     place[seen] = np.arange(len(seen))
-    pupil = Pupil(tail, width, classes.signatures[seen], plan).to(fabric.device)
-    optimizer = torch.optim.AdamW(pupil.parameters(), lr=plan.lr, weight_decay=0.01)
+    classifier = StageClassifier(tail, width, classes.signatures[seen], plan).to(fabric.device)
+    optimizer = torch.optim.AdamW(classifier.parameters(), lr=plan.lr, weight_decay=0.01)
     steps = max(1, len(maps) // plan.batch_size)
     schedule = OneCycleLR(optimizer, plan.lr, total_steps=plan.epochs * steps + 1)
     optimizer.register_step_post_hook(lambda *_: schedule.step())
-    trainer = Trainer(fabric, pupil, optimizer)
+    trainer = Trainer(fabric, classifier, optimizer)
     mirror = partial(mirrored, axis=mirror_axis(maps.sample_shape))
     for epoch in range(1, plan.epochs + 1):
-        pupil.chance.manual_seed(int(stream(plan.seed, "dropout", epoch, fabric.global_rank).integers(2**63)))
+        classifier.chance.manual_seed(int(stream(plan.seed, "dropout", epoch, fabric.global_rank).integers(2**63)))
         chance = stream(plan.seed, "mirrors", epoch, fabric.global_rank)
         images = TrainingSet.labelled(maps, place[labels], mirror, chance)
         order_of_images = batches(len(maps), min(plan.batch_size, len(maps)), steps, plan.seed, epoch)

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from pren.methods.registry import METHODS
 from pren.research.reproduction.complexity import share_of_more_heads
 from pren.research.reproduction.paper import COLUMNS, TOP1, Column
-from pren.research.reproduction.plan import EMBEDDED, Plan, Results, Wishes, title_of
+from pren.research.reproduction.plan import EMBEDDED, Plan, Results, WantedCells, title_of
 from pren.research.reproduction.sensitivity import BENCHMARK, shared_points
 from pren.research.reproduction.sheets import HERE, Sheet
 from pren.research.reproduction.tables import QUICK_NOTE, counted
@@ -24,9 +24,9 @@ FLAT = 0.02  # a curve that stays within so much is flat
 class Evidence:
     """Figures of all parts."""
 
-    zsl: Wishes
-    gzsl: Wishes
-    sensitivity: Wishes
+    zsl: WantedCells
+    gzsl: WantedCells
+    sensitivity: WantedCells
     results: Results
     counts_images: bool = False  # GZSL by the paper's protocol
 
@@ -43,26 +43,26 @@ class Evidence:
 
     def runs(self, setting: str, method: str, column: Column) -> int:
         """How many seeds of a method there are."""
-        wanted = self._wishes(setting).of(method, column)
+        wanted = self._cells(setting).of(method, column)
         return 0 if wanted is None else len(wanted.done(self.results))
 
     def columns(self, setting: str) -> list[Column]:
         """Those with data."""
-        return list(dict.fromkeys(wanted.column for wanted in self._wishes(setting).cells))
+        return list(dict.fromkeys(wanted.column for wanted in self._cells(setting).cells))
 
     def why_not(self, part: str) -> str:
         """Why there is nothing to say."""
-        wishes = self.sensitivity if part == "sensitivity" else self._wishes(part)
-        if not wishes.missing:
+        asked = self.sensitivity if part == "sensitivity" else self._cells(part)
+        if not asked.missing:
             return "not computed"
-        return f"no data at hand: {', '.join(map(title_of, wishes.missing))}; see the notes of its table"
+        return f"no data at hand: {', '.join(map(title_of, asked.missing))}; see the notes of its table"
 
     def _by_seed(self, setting: str, method: str, column: Column, name: str) -> dict[int | None, float]:
-        wanted = self._wishes(setting).of(method, column)
+        wanted = self._cells(setting).of(method, column)
         counted = f"{name}_images" if setting == "gzsl" and self.counts_images else name
         return {} if wanted is None else wanted.by_seed(self.results, counted)
 
-    def _wishes(self, setting: str) -> Wishes:
+    def _cells(self, setting: str) -> WantedCells:
         return self.zsl if setting == "zsl" else self.gzsl
 
 

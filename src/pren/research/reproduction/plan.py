@@ -87,7 +87,7 @@ class Wanted:
 
 
 @dataclass
-class Wishes:
+class WantedCells:
     """Cells that are wanted, and why some columns have none."""
 
     cells: list[Wanted] = field(default_factory=list)
@@ -115,7 +115,7 @@ def wish(
     methods: Sequence[str],
     setting: Setting = "zsl",
     settings: Sequence[Mapping[str, Any]] = ({},),
-) -> Wishes:
+) -> WantedCells:
     """The cells of methods on every column whose data can be opened.
 
     Args:
@@ -125,16 +125,16 @@ def wish(
         setting: "zsl" or "gzsl".
         settings: Parameters that make one cell each.
     """
-    wishes = Wishes()
+    asked = WantedCells()
     for column in columns:
         config = plan.config(column, setting)
         try:
             problem, answers = open_problem(config)
         except PrenError as error:
-            wishes.missing[column] = str(error)
+            asked.missing[column] = str(error)
             continue
         if answers is None:
-            wishes.missing[column] = f"{config.data} has no answers."
+            asked.missing[column] = f"{config.data} has no answers."
             continue
         hashes = data_hashes(problem, answers)
         for name in methods:
@@ -142,8 +142,8 @@ def wish(
             seeds = list(range(plan.seeds)) if "seed" in METHODS[name].method.params else [None]
             for given in settings:
                 chosen = mine.model_copy(update={"params": plan.params(mine, given)})
-                wishes.cells.append(Wanted(column, name, [make_task(chosen, hashes, seed) for seed in seeds]))
-    return wishes
+                asked.cells.append(Wanted(column, name, [make_task(chosen, hashes, seed) for seed in seeds]))
+    return asked
 
 
 def title_of(column: Column) -> str:

@@ -11,17 +11,17 @@ from pren.research.computing import OnCell, compute_cells
 from pren.research.folder import held_folder
 from pren.research.reproduction.claims import Evidence, claims
 from pren.research.reproduction.complexity import complexity
-from pren.research.reproduction.plan import Plan, Wishes
-from pren.research.reproduction.sensitivity import draw, sensitivity, sensitivity_wishes
+from pren.research.reproduction.plan import Plan, WantedCells
+from pren.research.reproduction.sensitivity import draw, sensitivity, sensitivity_cells
 from pren.research.reproduction.sheets import Sheet, keep_sheets
-from pren.research.reproduction.tables import datasets, gzsl, gzsl_wishes, zsl, zsl_wishes
+from pren.research.reproduction.tables import datasets, gzsl, gzsl_cells, zsl, zsl_cells
 
 Part = Literal["datasets", "zsl", "gzsl", "sensitivity", "complexity", "claims", "all"]
 PARTS: tuple[str, ...] = get_args(Part)
-WISHES: dict[str, Callable[[Plan], Wishes]] = {
-    "zsl": zsl_wishes,
-    "gzsl": gzsl_wishes,
-    "sensitivity": sensitivity_wishes,
+PARTS_CELLS: dict[str, Callable[[Plan], WantedCells]] = {
+    "zsl": zsl_cells,
+    "gzsl": gzsl_cells,
+    "sensitivity": sensitivity_cells,
 }
 
 
@@ -56,8 +56,10 @@ def reproduce(
     need("matplotlib", "research")  # not after hours
     folder, everything = Path(out), part in ("claims", "all")
     with held_folder(folder, command):
-        wanted = {name: wishes(plan) if everything or part == name else Wishes() for name, wishes in WISHES.items()}
-        tasks = [task for wishes in wanted.values() for task in wishes.tasks()]
+        wanted = {
+            name: asked(plan) if everything or part == name else WantedCells() for name, asked in PARTS_CELLS.items()
+        }
+        tasks = [task for asked in wanted.values() for task in asked.tasks()]
         results = compute_cells(tasks, folder, jobs=jobs, retry=retry, stored=stored, also=also, on_cell=on_cell)
         sheets: list[Sheet] = []
         if part in ("datasets", "all"):

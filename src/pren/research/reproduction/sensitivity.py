@@ -11,7 +11,7 @@ from pren.core.projection import DEFAULT_DIM
 from pren.foundation.extras import need
 from pren.foundation.files import write_bytes
 from pren.research.reproduction.paper import DIMENSIONS, HEADS, Column
-from pren.research.reproduction.plan import EMBEDDED, Plan, Results, Wanted, Wishes, title_of, wish
+from pren.research.reproduction.plan import EMBEDDED, Plan, Results, Wanted, WantedCells, title_of, wish
 from pren.research.reproduction.sheets import HERE, Curve, Sheet
 from pren.research.reproduction.tables import QUICK_NOTE, counted, shown
 
@@ -27,18 +27,18 @@ QUICK_HEADS = 20
 EMBEDDED_DIMENSIONS = (5, 10, 15, 19)
 
 
-def sensitivity_wishes(plan: Plan) -> Wishes:
+def sensitivity_cells(plan: Plan) -> WantedCells:
     """PrEN with every h at K = 50, and every K at h = 70; on the embedded data h is as large as they allow."""
-    wishes = Wishes()
+    asked = WantedCells()
     most = QUICK_HEADS if plan.quick else 50
     heads = [K for K in HEADS if most >= K or not plan.quick]
     for column, dims in ((BENCHMARK, DIMENSIONS), (EMBEDDED, EMBEDDED_DIMENSIONS)):
         # The default h is not named: it would be another cell.
         points = [{"dim": h, "heads": most} for h in dims if h != DEFAULT_DIM] + [{"heads": K} for K in heads]
         found = wish(plan, [column], ["pren"], settings=points)
-        wishes.cells += found.cells
-        wishes.missing |= found.missing
-    return wishes
+        asked.cells += found.cells
+        asked.missing |= found.missing
+    return asked
 
 
 def value(wanted: Wanted, name: str) -> int:
@@ -47,9 +47,9 @@ def value(wanted: Wanted, name: str) -> int:
     return DEFAULT_DIM if given is None else int(given)
 
 
-def curve(wishes: Wishes, column: Column, axis: str) -> list[Wanted]:
+def curve(asked: WantedCells, column: Column, axis: str) -> list[Wanted]:
     """The points of one panel, rising: those at which the other parameter is as large as it gets along this axis."""
-    points = [wanted for wanted in wishes.cells if wanted.column == column]
+    points = [wanted for wanted in asked.cells if wanted.column == column]
     other = "heads" if axis == "dim" else "dim"
     counts: dict[int, int] = {}
     for wanted in points:
@@ -59,29 +59,29 @@ def curve(wishes: Wishes, column: Column, axis: str) -> list[Wanted]:
     return [mine[at] for at in sorted(mine)]
 
 
-def shared_points(wishes: Wishes, results: Results, column: Column, axis: str) -> tuple[dict[int, float], int]:
+def shared_points(asked: WantedCells, results: Results, column: Column, axis: str) -> tuple[dict[int, float], int]:
     """The means of a curve over the seeds that all points have for which there are any, and how many these are.
 
     With all seeds of each point, those with more of them would stand apart by chance.
     """
-    known = {value(wanted, axis): wanted.by_seed(results, "top1") for wanted in curve(wishes, column, axis)}
+    known = {value(wanted, axis): wanted.by_seed(results, "top1") for wanted in curve(asked, column, axis)}
     known = {at: figures for at, figures in known.items() if figures}
     shared = set.intersection(*map(set, known.values())) if known else set()
     return {at: fmean(figures[seed] for seed in shared) for at, figures in known.items() if shared}, len(shared)
 
 
-def sensitivity(plan: Plan, wishes: Wishes, results: Results) -> list[Sheet]:
+def sensitivity(plan: Plan, asked: WantedCells, results: Results) -> list[Sheet]:
     """A table for each panel."""
     sheets = []
     for axis, title in AXES:
         rows, curves = [], []
         for column in (BENCHMARK, EMBEDDED):
-            points = curve(wishes, column, axis)
+            points = curve(asked, column, axis)
             rows += [[title_of(column), str(value(w, axis)), shown(w, results, "top1")] for w in points]
-            known, seeds = shared_points(wishes, results, column, axis)
+            known, seeds = shared_points(asked, results, column, axis)
             curves.append(Curve(title=f"{title_of(column)} ({counted(seeds)})", points=list(known.items())))
         notes = [QUICK_NOTE.replace("10 heads", f"{QUICK_HEADS} heads")] if plan.quick else []
-        notes += [PAPER_SAYS[axis], SHARED, *wishes.notes()]
+        notes += [PAPER_SAYS[axis], SHARED, *asked.notes()]
         sheets.append(
             Sheet(
                 name=f"sensitivity-{axis}",

@@ -8,7 +8,7 @@ from pren.data.survey import survey
 from pren.methods.registry import METHODS
 from pren.research.reproduction import paper
 from pren.research.reproduction.paper import COLUMNS, Column
-from pren.research.reproduction.plan import EMBEDDED, Plan, Results, Wanted, Wishes, title_of, wish
+from pren.research.reproduction.plan import EMBEDDED, Plan, Results, Wanted, WantedCells, title_of, wish
 from pren.research.reproduction.sheets import HERE, PAPER, Sheet
 from pren.research.tables import percent_spread
 
@@ -37,39 +37,39 @@ def datasets(plan: Plan) -> Sheet:
     return Sheet(name="datasets", title="Table 1: data", header=header, rows=rows, notes=notes)
 
 
-def zsl_wishes(plan: Plan) -> Wishes:
+def zsl_cells(plan: Plan) -> WantedCells:
     """The cells of Table 2."""
     methods = [name for name in METHODS if name in {**paper.TOP1, **paper.MACC}]
     return wish(plan, [*COLUMNS, EMBEDDED], methods)
 
 
-def zsl(plan: Plan, wishes: Wishes, results: Results) -> list[Sheet]:
+def zsl(plan: Plan, asked: WantedCells, results: Results) -> list[Sheet]:
     """Table 2: Top-1, and mAcc."""
     sheets = []
     for figure, title, printed in (("top1", "Top-1", paper.TOP1), ("macc", "mAcc", paper.MACC)):
         rows = []
-        for name in dict.fromkeys(wanted.method for wanted in wishes.cells):
+        for name in dict.fromkeys(wanted.method for wanted in asked.cells):
             cells = [METHODS[name].title]
             for column in (*COLUMNS, EMBEDDED):
                 known = printed.get(name, {}).get(column)
                 if column != EMBEDDED:
                     cells.append(NONE if known is None else f"{known:.1f}")
-                cells.append(measured(wishes, results, name, column, figure))
+                cells.append(measured(asked, results, name, column, figure))
             rows.append(cells)
         pairs = [[f"{title_of(c)}{PAPER}", f"{title_of(c)}{HERE}"] for c in COLUMNS]
         header = ["method", *(name for pair in pairs for name in pair), f"{title_of(EMBEDDED)}{HERE}"]
         said = f"Table 2: {title}, conventional ZSL (per cent)"
-        notes = _notes(plan, wishes)
+        notes = _notes(plan, asked)
         sheets.append(Sheet(name=f"zsl-{figure}", title=said, header=header, rows=rows, notes=notes))
     return sheets
 
 
-def gzsl_wishes(plan: Plan) -> Wishes:
+def gzsl_cells(plan: Plan) -> WantedCells:
     """The cells of Table 3."""
     return wish(plan, [*_gzsl_columns(), EMBEDDED], list(paper.GZSL), "gzsl")
 
 
-def gzsl(plan: Plan, wishes: Wishes, results: Results) -> Sheet:
+def gzsl(plan: Plan, asked: WantedCells, results: Results) -> Sheet:
     """Table 3: u, s and H."""
     columns = [*_gzsl_columns(), EMBEDDED]
     header = ["method"]
@@ -86,7 +86,7 @@ def gzsl(plan: Plan, wishes: Wishes, results: Results) -> Sheet:
         for place, column in enumerate(columns):
             for which, figure in enumerate(figures):
                 cells += [f"{printed[place][which]:.1f}"] if column != EMBEDDED else []
-                cells.append(measured(wishes, results, name, column, figure))
+                cells.append(measured(asked, results, name, column, figure))
         rows.append(cells)
     protocol = (
         "The paper's protocol: a random fifth of each seen class is tested; shares of images; the last round."
@@ -96,14 +96,14 @@ def gzsl(plan: Plan, wishes: Wishes, results: Results) -> Sheet:
     )
     name = "gzsl-paper-protocol" if plan.paper_protocol else "gzsl"
     title = "Table 3: generalised ZSL (per cent)"
-    return Sheet(name=name, title=title, header=header, rows=rows, notes=[protocol, *_notes(plan, wishes)])
+    return Sheet(name=name, title=title, header=header, rows=rows, notes=[protocol, *_notes(plan, asked)])
 
 
-def measured(wishes: Wishes, results: Results, method: str, column: Column, figure: str) -> str:
+def measured(asked: WantedCells, results: Results, method: str, column: Column, figure: str) -> str:
     """A cell of a table: mean and standard deviation over seeds, or why there is none."""
-    wanted = wishes.of(method, column)
+    wanted = asked.of(method, column)
     if wanted is None:
-        return MISSING if column in wishes.missing else NONE
+        return MISSING if column in asked.missing else NONE
     return shown(wanted, results, figure)
 
 
@@ -128,9 +128,9 @@ def _gzsl_columns() -> Sequence[Column]:
     return [(name, "PS") for name in paper.GZSL_DATA]
 
 
-def _notes(plan: Plan, wishes: Wishes) -> list[str]:
+def _notes(plan: Plan, asked: WantedCells) -> list[str]:
     notes = [QUICK_NOTE] if plan.quick else []
     given = "parameters that were tuned or given" if plan.parameters else "default parameters"
     seeds = counted(plan.seeds) + (" (in brackets: so many, if fewer)" if plan.seeds > 1 else "")
     notes.append(f"Rivals with {given}. {seeds}; methods without randomness run once.")
-    return [*notes, *wishes.notes()]
+    return [*notes, *asked.notes()]
