@@ -43,7 +43,7 @@ def trainer(problem, extractor, tmp_path, fabric):
 
 @pytest.fixture
 def learned_places(monkeypatch):
-    """The labels that tails have learned from, lesson by lesson."""
+    """The labels that tails have learned from, one after another."""
     found, learn = [], finetuned.learn_classes
 
     def watched(tail, width, maps, labels, *rest):
@@ -97,19 +97,19 @@ def test_strength_0_learns_nothing(trainer, tmp_path, learned_places):
 
 
 def test_held_out_classes_have_no_part_in_their_features(trainer, tmp_path, monkeypatch):
-    learned_places, lesson_of = [], TailTrainer.lesson
+    learned_places, features_of = [], TailTrainer.learned_from
 
     def watched(trainer, learned, strength, places):
         learned_places.append(set(LABELS[learned].tolist()))
-        return lesson_of(trainer, learned, strength, places)
+        return features_of(trainer, learned, strength, places)
 
     monkeypatch.setattr(TailTrainer, "learned_from", watched)
     learned = finished(trainer, tmp_path)
     for folds in (partial(held_out_classes, draws=2), class_folds):
         found = list(folds(learned))
-        for (fold, answers), lesson in zip(found, learned_places[-len(found) :], strict=True):
+        for (fold, answers), learned_of in zip(found, learned_places[-len(found) :], strict=True):
             held = {learned.classes.names.index(fold.classes.names[row]) for row in np.unique(answers.labels)}
-            assert lesson == set(range(6)) - held
+            assert learned_of == set(range(6)) - held
             assert len(held) == 2
     features = whole(learned.train)
     relearned = learned.train.relearned(np.arange(8))
