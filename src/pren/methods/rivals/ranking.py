@@ -8,7 +8,6 @@ the margin.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -70,12 +69,8 @@ class RankingMethod(LinearMethod):
     def _attribute_map(self) -> Matrix | None:
         return self.weights_[0] if self.maps == 1 else None
 
-    def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
-        weights, table = torch.from_numpy(self.weights_), torch.from_numpy(signatures)
-        return lambda x: bilinear(torch.from_numpy(x), weights, table).numpy()
-
-    def _scorer_module(self) -> nn.Module:
-        return Bilinear(self.weights_ @ self.classes_.signatures.T)
+    def _scorer_of(self, signatures: Matrix) -> nn.Module:
+        return Bilinear(self.weights_ @ signatures.T)
 
 
 def bilinear(x: Tensor, weights: Tensor, signatures: Tensor) -> Tensor:
