@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pren.methods.class_statistics import class_statistics
 from pren.methods.pren_pool import PrENPool
-from pren.methods.rivals.gfzsl import class_statistics
 from pren.methods.rivals.ridge import RidgeS2V
 from pren.methods.storage import load_model
 from pren.problem import UNKNOWN, Problem

@@ -140,21 +140,21 @@ class Columns(nn.Module):
         return x[:, self.columns]
 
 
-class Bilinear(nn.Module):
-    """max_k x W_k + b, with weights (K, d, L) or, where there is a single map, (d, L)."""
+class Affine(nn.Module):
+    """x W + b, with weights (d, L) and offsets b (L,), or without."""
 
     weights: Tensor
-    bias: Tensor
+    offsets: Tensor | None
 
-    def __init__(self, weights: Matrix, bias: Matrix | float = 0.0) -> None:
+    def __init__(self, weights: Matrix, offsets: Matrix | None = None) -> None:
         super().__init__()
         self.register_buffer("weights", fixed(weights))
-        self.register_buffer("bias", fixed(np.asarray(bias)))
+        self.register_buffer("offsets", None if offsets is None else fixed(offsets))
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, d) -> (n, L)."""
-        scores = x @ self.weights
-        return (scores.amax(dim=0) if scores.ndim == 3 else scores) + self.bias
+        products = x @ self.weights
+        return products if self.offsets is None else products + self.offsets
 
 
 class Cosine(nn.Module):

@@ -175,6 +175,10 @@ class NetworkMethod(Method):
         fabric = fabric or single_process()
         return apply(fabric, module.to(fabric.device), inputs, self._at_once())
 
+    def _feature_module(self) -> nn.Module:
+        # Raw features stay in single precision, which the network takes.
+        return nn.Flatten() if self.features == "raw" else super()._feature_module()
+
     def _scorer(self) -> nn.Module:
         return self._in_table_order(nn.Sequential(Single(), self._scoring_network()))
 

@@ -12,7 +12,7 @@ from torch import nn
 from pren.core.pseudo import best_candidate
 from pren.foundation.seeds import stream
 from pren.methods.base import SCALINGS, Method
-from pren.methods.formulas import Bilinear
+from pren.methods.formulas import Affine
 from pren.methods.params import learned, param
 from pren.methods.preparation import PREPARATIONS, Matrix
 from pren.methods.rivals.classifiers import fit_classifiers, weighted_one_versus_other
@@ -127,7 +127,7 @@ class DCL(Method):
         weights[rows], biases[rows] = fitted[:, :-1], fitted[:, -1]
 
     def _scorer(self) -> nn.Module:
-        return Bilinear((self.weights_ / self.length_).T, self.biases_)
+        return Affine((self.weights_ / self.length_).T, self.biases_)
 
 
 def diverse(X: Matrix, count: int, clusters: int, seed: int) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from torch import nn
 
 from pren.methods.base import SCALINGS
-from pren.methods.formulas import Bilinear
+from pren.methods.formulas import Affine
 from pren.methods.params import learned, param
 from pren.methods.preparation import PREPARATIONS, Matrix
 from pren.methods.rivals.linear import LinearMethod, solve_ridge
@@ -45,4 +45,4 @@ class ESZSL(LinearMethod):
         return self.weights_
 
     def _scorer_of(self, signatures: Matrix) -> nn.Module:
-        return Bilinear(self.weights_ @ signatures.T)
+        return Affine(self.weights_ @ signatures.T)

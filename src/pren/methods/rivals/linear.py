@@ -11,7 +11,7 @@ from torch import nn
 
 from pren.foundation.errors import PrenError
 from pren.methods.base import Method
-from pren.methods.formulas import Bilinear
+from pren.methods.formulas import Affine
 from pren.methods.preparation import Matrix
 from pren.problem import Problem
 from pren.problem.inputs import Array, Inputs
@@ -43,7 +43,7 @@ class LinearMethod(Method):
         weights = self._attribute_map()
         if weights is None or self.refinement_.changes_scores:
             return None
-        return self._run(nn.Sequential(self._feature_module(), Bilinear(weights)), self._ready(inputs))
+        return self._run(nn.Sequential(self._feature_module(), Affine(weights)), self._ready(inputs))
 
     def _fit(self, problem: Problem) -> None:
         weights = self._learn(problem)

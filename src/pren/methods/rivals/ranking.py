@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from pren.foundation.seeds import stream
 from pren.methods.base import SCALINGS
-from pren.methods.formulas import Bilinear
+from pren.methods.formulas import fixed
 from pren.methods.params import learned, param
 from pren.methods.preparation import PREPARATIONS, Matrix
 from pren.methods.rivals.linear import LinearMethod
@@ -70,7 +70,23 @@ class RankingMethod(LinearMethod):
         return self.weights_[0] if self.maps == 1 else None
 
     def _scorer_of(self, signatures: Matrix) -> nn.Module:
-        return Bilinear(self.weights_ @ signatures.T)
+        return Compatibility(self.weights_, signatures)
+
+
+class Compatibility(nn.Module):
+    """F with weights (K, d, m) and signatures (L, m)."""
+
+    weights: Tensor
+    signatures: Tensor
+
+    def __init__(self, weights: Matrix, signatures: Matrix) -> None:
+        super().__init__()
+        self.register_buffer("weights", fixed(weights))
+        self.register_buffer("signatures", fixed(signatures))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, d) -> (n, L)."""
+        return bilinear(x, self.weights, self.signatures)
 
 
 def bilinear(x: Tensor, weights: Tensor, signatures: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 from torch import nn
 
 from pren.methods.base import SCALINGS
-from pren.methods.formulas import Bilinear, Cosine
+from pren.methods.formulas import Affine, Cosine
 from pren.methods.params import learned, param
 from pren.methods.preparation import PREPARATIONS, Matrix
 from pren.methods.rivals.linear import LinearMethod
@@ -52,7 +52,7 @@ class SAE(LinearMethod):
 
     def _scorer_of(self, signatures: Matrix) -> nn.Module:
         if self.direction == "f2s":
-            return nn.Sequential(Bilinear(self.weights_.T), Cosine(signatures))
+            return nn.Sequential(Affine(self.weights_.T), Cosine(signatures))
         return Cosine(signatures @ self.weights_)
 
 

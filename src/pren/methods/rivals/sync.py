@@ -11,7 +11,7 @@ from scipy.special import softmax
 from torch import nn
 
 from pren.methods.base import SCALINGS
-from pren.methods.formulas import Bilinear, on_arrays, unit
+from pren.methods.formulas import Affine, on_arrays, unit
 from pren.methods.params import learned, param
 from pren.methods.preparation import PREPARATIONS, Matrix
 from pren.methods.rivals.classifiers import Loss, crammer_singer, fit_classifiers, one_versus_other
@@ -62,7 +62,7 @@ class SynC(LinearMethod):
         return crammer_singer(np.ones((len(A), len(A))) if self.loss == "cs" else scaled_distances(A, A))
 
     def _scorer_of(self, signatures: Matrix) -> nn.Module:
-        return Bilinear((similarity(signatures, self._seen(), self.sharpness) @ self.weights_).T)
+        return Affine((similarity(signatures, self._seen(), self.sharpness) @ self.weights_).T)
 
 
 def similarity(signatures: Matrix, phantoms: Matrix, sharpness: float) -> Matrix:
