@@ -5,6 +5,7 @@ import pytest
 import torch
 from refusals import refused
 
+from pren.foundation.errors import PrenError
 from pren.methods.base import Method
 from pren.methods.formulas import on_arrays
 from pren.methods.module import Computed
