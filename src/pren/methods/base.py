@@ -251,9 +251,9 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
         shift = -calibrated(np.zeros((1, len(self.classes_))), self.classes_, self.setting_, gamma * with_gamma)[0]
         return ScoringModule(*self._parts(), self._refiner(), shift).eval()
 
-    def _refiner(self) -> nn.Module:
-        """What refines scores, given what the scorer takes."""
-        return self.refinement_
+    def _refiner(self) -> nn.Module | None:
+        """What refines scores, given what the scorer takes; None for nothing."""
+        return self.refinement_ if self.refinement_.changes_scores else None
 
     def _run(self, module: nn.Module, inputs: Inputs, fabric: Fabric | None = None) -> Matrix:
         """What a module gives for all inputs (N, ...), a few at a time; with a fabric, by all processes together."""

@@ -16,13 +16,13 @@ class ScoringModule(nn.Module):
     Args:
         features: (N, *sample_shape) -> (N, d).
         scorer: (N, d) -> (N, L), classes in the order of the class table.
-        refinement: What scores go through: (N, L) and features (N, d) -> (N, L).
+        refinement: What scores go through, (N, L) and features (N, d) -> (N, L); None for nothing.
         gamma: (L,) what is taken off each class.
     """
 
     gamma: Tensor
 
-    def __init__(self, features: nn.Module, scorer: nn.Module, refinement: nn.Module, gamma: Matrix) -> None:
+    def __init__(self, features: nn.Module, scorer: nn.Module, refinement: nn.Module | None, gamma: Matrix) -> None:
         super().__init__()
         self.features = features
         self.scorer = scorer
@@ -33,8 +33,10 @@ class ScoringModule(nn.Module):
         """(N, *sample_shape) -> (N, L) float64."""
         features = self.features(inputs)
         scores = self.scorer(features).double()
-        refined: Tensor = self.refinement(scores, features.double()) - self.gamma
-        return refined
+        if self.refinement is not None:
+            scores = self.refinement(scores, features.double())
+        shifted: Tensor = scores - self.gamma
+        return shifted
 
 
 class Computed(nn.Module):

@@ -61,9 +61,9 @@ class CLIP(Method):
     def _parts(self) -> tuple[nn.Module, nn.Module]:
         return Flat(), self._scorer()
 
-    def _refiner(self) -> nn.Module:
+    def _refiner(self) -> nn.Module | None:
         assert self.preparation_ is not None
-        return OnPrepared(self.preparation_, self.refinement_)
+        return OnPrepared(self.preparation_, self.refinement_) if self.refinement_.changes_scores else None
 
     def _misfit(self) -> str | None:
         """What keeps features and signatures from being compared."""
