@@ -21,7 +21,7 @@ from pren.images.extraction import BATCH, BATCH_ON_CPU, Extractor, FrozenBackbon
 from pren.label.export.files import as_bytes
 from pren.label.export.program import Program, Whole
 from pren.methods.formulas import Flat, Gaussians
-from pren.methods.preparation.whitening import WhitenedModule
+from pren.methods.preparation.whitening import Whitened
 
 BACKBONES: tuple[str, ...] = ("resnet34", "tf_efficientnet_lite0")
 DIRECTIONS = 100  # of whitened features
@@ -56,10 +56,9 @@ def _pool(width: int, classes: int) -> nn.Module:
     """PrEN-Pool's scores of features, of made-up classes."""
     rng = np.random.default_rng(0)
     directions = min(DIRECTIONS, width)
-    whitened = WhitenedModule(rng.standard_normal(width) / width, rng.standard_normal((width, directions)))
-    return nn.Sequential(
-        Flat(), whitened, Gaussians(rng.standard_normal((classes, directions)), np.ones(1), np.zeros(classes))
-    )
+    whitened = Whitened(centre=rng.standard_normal(width) / width, map=rng.standard_normal((width, directions)))
+    means = rng.standard_normal((classes, directions))
+    return nn.Sequential(Flat(), whitened, Gaussians(means=means, variance=np.ones(1), offsets=np.zeros(classes)))
 
 
 def _images(frozen: FrozenBackbone, count: int) -> NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""Every method as one module: what NumPy computes, or why not."""
+"""Every method as one module that can be exported: a copy that gives the scores, or why there is none."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,8 @@ from refusals import refused
 
 from pren.foundation.errors import PrenError
 from pren.methods.base import Method
+from pren.methods.formulas import on_arrays
+from pren.methods.module import Computed
 from pren.methods.preparation import PREPARATIONS
 from pren.methods.refinement import REFINEMENTS
 from pren.methods.registry import METHODS
@@ -22,7 +24,7 @@ def by_module(model, inputs):
 
 
 def assert_same(model, pool):
-    """To single precision: networks compute in it, and all else is double."""
+    """All at once as a few at a time, to single precision: networks compute in it, and all else is double."""
     assert np.allclose(by_module(model, pool), model.scores(pool), rtol=1e-5, atol=1e-6)
 
 
@@ -99,10 +101,12 @@ def test_a_backbone_in_bfloat16_leaves_in_float32(quick, make_problem):
     assert model.network_.backbone.precision == "bfloat16"
 
 
-def test_clip_with_a_refinement_of_prepared_features_says_why_not(quick, make_problem_of):
-    model = quick("clip", features="standard", refinement="soft-kmeans").fit(make_problem_of("clip"))
-    with refused("export-unsupported"):
-        model.module()
+def test_clips_refinement_takes_prepared_features(quick, make_problem_of, whole):
+    problem = make_problem_of("clip", pool_per_class=20)
+    model = quick("clip", features="standard", refinement="soft-kmeans").fit(problem)
+    assert_same(model, whole(problem.pool))
+    expected = on_arrays(model.refinement_, model._scores(problem.pool), model.preparation_.of(problem.pool))
+    assert np.allclose(model.scores(problem.pool), expected)
 
 
 def test_there_is_no_module_before_fitting(quick):
@@ -110,15 +114,18 @@ def test_there_is_no_module_before_fitting(quick):
         quick("eszsl").module()
 
 
-def test_a_method_of_somebody_else_without_a_module_says_so(quick, make_problem):
+def test_a_method_that_numpy_computes_scores_but_has_no_module(make_problem):
     class Theirs(Method):
         name = "theirs"
 
         def _fit(self, problem):
             pass
 
-        def _scores(self, inputs):
-            return np.zeros((len(inputs), len(self.classes_)))
+        def _scorer(self):
+            return Computed(lambda x: np.tile(x[:, :1], (1, 8)), "it is NumPy's")
 
+    problem = make_problem()
+    model = Theirs().fit(problem)
+    assert np.array_equal(model.scores(problem.pool)[:, 3], model._features(problem.pool)[:, 0])
     with refused("export-unsupported"):
-        Theirs().fit(make_problem()).module()
+        model.module()

@@ -45,7 +45,7 @@ def test_features_are_prepared_for_every_network(name, quick, make_problem, feat
     """A network on prepared features is one that is given them prepared."""
     problem = make_problem()
     learned = PREPARATIONS[features].fit(problem)
-    train, pool = (ArrayInputs(learned(inputs).astype(np.float32)) for inputs in (problem.train, problem.pool))
+    train, pool = (ArrayInputs(learned.of(inputs).astype(np.float32)) for inputs in (problem.train, problem.pool))
     expected = quick(name, features="raw").fit(Problem(train, problem.labels, pool, problem.classes)).scores(pool)
     assert np.array_equal(quick(name, features=features).fit(problem).scores(problem.pool), expected)
     assert not np.allclose(quick(name, features="raw").fit(problem).scores(problem.pool), expected)

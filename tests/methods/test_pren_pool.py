@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pren.methods import pren_pool
+from pren.methods.class_statistics import class_statistics
 from pren.methods.pren_pool import Mixture, Prior, adapt, held_back, moved_to, shown, variance_within
 from pren.methods.refinement.sinkhorn import even_offsets
-from pren.methods.rivals.gfzsl import class_statistics
 
 sizes = st.tuples(st.integers(1, 10), st.integers(1, 4), st.integers(0, 3), st.integers(1, 3), st.integers(0, 99))
 

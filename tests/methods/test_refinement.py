@@ -32,9 +32,9 @@ class Nearest(Refinement):
         cls.told.append(pool)
         return cls(pool.candidates, features=pool.features, raw=pool.scores)
 
-    def scores(self, scores, features):
-        distances = ((features[:, None] - self.arrays["features"]) ** 2).sum(axis=-1)
-        return (scores + self.arrays["raw"][distances.argmin(axis=1)]) / 2
+    def forward(self, scores, features):
+        distances = (features[:, None] - self.features).square().sum(dim=-1)
+        return (scores + self.raw[distances.argmin(dim=1)]) / 2
 
 
 @pytest.fixture
@@ -99,11 +99,10 @@ def test_none_costs_nothing(quick, make_problem, monkeypatch):
     problem = make_problem(setting="gzsl")
     model = quick("sae").fit(problem)
     calls = []
-    monkeypatch.setattr(model, "_scores", lambda inputs: calls.append(inputs))
-    monkeypatch.setattr(model, "_features", lambda *inputs: calls.append(inputs))
+    monkeypatch.setattr(model, "_run", lambda *given: calls.append(given))
     model._fit_refinement(problem)
-    assert model._refined("scores", problem.pool) == "scores"
     assert calls == []
+    assert model.refinement_("scores", "features") == "scores"
     assert not [name for name in model._state()[0] if name.startswith("refinement.")]
 
 

@@ -248,8 +248,8 @@ class TestGamma:
 
     def test_one_that_does_not_hold_its_promise_is_dropped(self, config, monkeypatch, tmp_path):
         """As with a method that learns otherwise when gamma is there."""
-        scores = ESZSL._scores
-        monkeypatch.setattr(ESZSL, "_scores", lambda self, inputs: scores(self, inputs) * (-1.0 if self.gamma else 1.0))
+        run = ESZSL._run
+        monkeypatch.setattr(ESZSL, "_run", lambda self, *given: run(self, *given) * (-1.0 if self.gamma else 1.0))
         tuned = tune(config(setting="gzsl"), tmp_path / "out", trials=1)
         trial = study(tmp_path / "out")["trials"][0]
         assert tuned.config.params["gamma"] == 0.0

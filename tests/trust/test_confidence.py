@@ -119,5 +119,5 @@ class TestThreshold:
 
 
 def test_steps_are_joined_by_straight_lines():
-    made = Confidence({"unseen": Steps(np.array([0.0, 2.0]), np.array([0.0, 1.0]))})
+    made = Confidence({"unseen": Steps(leads=np.array([0.0, 2.0]), shares=np.array([0.0, 1.0]))})
     assert made.of(reading([-1, 0.5, 3])).tolist() == [0, 0.25, 1]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pren.data.folds import class_folds
+from pren.methods.formulas import on_arrays
 from pren.methods.pren_pool import PrENPool
 from pren.problem import Problem
 from pren.problem.inputs import ArrayInputs, chunks
@@ -50,7 +51,7 @@ def plain_distances(problem, fitted, x):
     for row in np.flatnonzero(problem.classes.seen):
         mean = sum(image / np.sqrt(image @ image) for image in train[problem.labels == row])
         cosines.append(mean @ x / np.sqrt((mean @ mean) * (x @ x)))
-    z, seen = fitted.preparation_.transform(x[None])[0], problem.classes.seen
+    z, seen = on_arrays(fitted.preparation_, x[None])[0], problem.classes.seen
     near, rivals = ([sum((z - mean) ** 2) for mean in fitted.means_[part]] for part in (~seen, seen))
     return 1 - max(cosines), min(near) - RIVALRY * min(rivals)
 
@@ -79,7 +80,7 @@ def test_it_is_what_a_loop_computes(learned, monkeypatch):
 
 
 def test_shares_count_what_is_as_far():
-    assert share_beyond(np.array([1.0, 2, 2, 3]), np.array([0.0, 1, 2, 2.5, 3, 4])).tolist() == [
+    assert on_arrays(share_beyond, np.array([1.0, 2, 2, 3]), np.array([0.0, 1, 2, 2.5, 3, 4])).tolist() == [
         1,
         1,
         0.75,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -21,14 +22,15 @@ from pren.foundation.errors import PrenError
 from pren.foundation.files import make_folder
 from pren.images.preprocessing import Preprocessing
 from pren.methods.declarations import take_declarations
-from pren.methods.formulas import Flat
+from pren.methods.formulas import Columns, Flat, run
 from pren.methods.learned import LearnedState
+from pren.methods.module import Computed, ScoringModule
 from pren.methods.params import Learned, Param, declared, param, validate
-from pren.methods.preparation import PREPARATIONS, Matrix, Preparation, flat
+from pren.methods.preparation import PREPARATIONS, Matrix, Preparation
 from pren.methods.refinement import REFINEMENTS, ScoredPool
 from pren.methods.space import Choice, Space
 from pren.problem import Problem, candidates_of
-from pren.problem.inputs import Array, Inputs, as_inputs, chunks, joined
+from pren.problem.inputs import CHUNK, Array, Inputs, as_inputs, pieces
 from pren.problem.scoring import calibrated
 
 log = logging.getLogger(__name__)
@@ -40,7 +42,7 @@ Self = TypeVar("Self", bound="Method")
 class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is not typed
     """A zero-shot method with scikit-learn's conventions.
 
-    A method declares its parameters and what it learns (see `pren.methods.params`), and writes `_fit` and `_scores`.
+    A method declares its parameters and what it learns (see `pren.methods.params`), and writes `_fit` and `_scorer`.
     Where training has rounds that can be watched and resumed, it writes `fit_rounds`, which calls `_fit_refinement`
     after every round, and `training_state` instead of `_fit`. The constructor only stores its arguments; what is
     learned ends in an underscore.
@@ -51,14 +53,14 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
         sample_shape_: The shape of one input.
         preparation_: What features go through first; None where images go to a backbone.
         refinement_: What scores go through before γ.
-        extractor_: What made the features it was fitted with; None if nobody knows, or for images.
+        extractor_: What made the features it was fitted with; None if that is not known, or for images.
         tail_: The weights of that extractor's last stages, if they have learned the seen classes; None if not.
         preprocessing_: What image files are brought to; None where inputs are arrays.
         chosen_gamma_: The γ that was chosen on held-out classes and stands for the parameter; None if none was.
     """
 
     name: ClassVar[str]
-    rehearsals: ClassVar[int] = 10  # how often `pren fit` rehearses it on held-out classes when nobody says
+    rehearsals: ClassVar[int] = 10  # how often `pren fit` rehearses it on held-out classes by default
     one_space: ClassVar[bool] = False  # whether it needs features and signatures of one space, so of one length
     learns_given: ClassVar[bool] = False  # whether it learns from `Problem.given` itself; refinements always do
     params: ClassVar[Mapping[str, Param]]
@@ -147,9 +149,7 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
             (N, L), larger is better, columns in the order of the class table.
         """
         wanted = self._ready(inputs)
-        scores = self._refined(self._scores(wanted), wanted)
-        gamma = self.gamma if self.chosen_gamma_ is None else self.chosen_gamma_
-        return calibrated(scores, self.classes_, self.setting_, gamma)
+        return self._run(self._whole(), wanted)
 
     def predict(self, inputs: Inputs | Array, among: str | None = None) -> NDArray[np.str_]:
         """Name the best class of every input.
@@ -180,14 +180,20 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
         return None
 
     def module(self) -> nn.Module:
-        """The fitted model as one module: inputs (N, *sample_shape) -> (N, L) what `scores` gives.
+        """A copy of the fitted model as one module: inputs (N, *sample_shape) -> (N, L) what `scores` gives.
 
         Raises:
             PrenError: If it is not a function of one image that torch can compute.
         """
-        from pren.methods.module import scoring_module  # which knows this class
-
-        return scoring_module(self)
+        self._check_fitted()
+        module = deepcopy(self._whole()).cpu().requires_grad_(False)
+        for part in module.modules():
+            if isinstance(part, Computed):
+                raise PrenError(
+                    "export-unsupported",
+                    f"{self.name} cannot be exported: {part.why}. Take another method, or label with 'pren predict'.",
+                )
+        return module
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model to a folder, which is made if need be."""
@@ -224,23 +230,34 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
         return {}
 
     @abstractmethod
-    def _scores(self, inputs: Inputs) -> NDArray[np.float64]:
-        """(N, L) scores, without refinement and γ."""
+    def _scorer(self) -> nn.Module:
+        """What scores prepared features: (n, d) in double precision -> (n, L), without refinement and γ.
+
+        Columns stand in the order of the class table. A function of NumPy's is `pren.methods.module.Computed`.
+        """
 
     def _parts(self) -> tuple[nn.Module, nn.Module]:
         """What makes features (N, d) of inputs, and what scores them (N, L), without refinement and γ."""
+        return self._feature_module(), self._scorer()
+
+    def _feature_module(self) -> nn.Module:
+        """What makes features (N, d), as a refinement takes them, of inputs."""
         assert self.preparation_ is not None
-        return nn.Sequential(Flat(), self.preparation_.module()), self._scorer_module()
+        return nn.Sequential(Flat(), self.preparation_)
 
-    def _scorer_module(self) -> nn.Module:
-        """What `_scores` does in torch: prepared features (N, d) in double precision -> (N, L).
+    def _whole(self, *, with_gamma: bool = True) -> ScoringModule:
+        """All that happens to an input, as one module that shares its memory with the model."""
+        gamma = self.gamma if self.chosen_gamma_ is None else self.chosen_gamma_
+        shift = -calibrated(np.zeros((1, len(self.classes_))), self.classes_, self.setting_, gamma * with_gamma)[0]
+        return ScoringModule(*self._parts(), self._refiner(), shift).eval()
 
-        Raises:
-            PrenError: If there is no such module.
-        """
-        from pren.methods.module import no_module
+    def _refiner(self) -> nn.Module | None:
+        """What refines scores, given what the scorer takes; None for nothing."""
+        return self.refinement_ if self.refinement_.changes_scores else None
 
-        raise no_module(self, "it has no module (see Method._scorer_module)")
+    def _run(self, module: nn.Module, inputs: Inputs, fabric: Fabric | None = None) -> Matrix:
+        """What a module gives for all inputs (N, ...), a few at a time; with a fabric, by all processes together."""
+        return run(module.cpu(), inputs)
 
     def _fit(self, problem: Problem) -> None:
         raise NotImplementedError
@@ -267,7 +284,7 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
         )
 
     def _begin(self, problem: Problem, *, fresh: bool) -> None:
-        """Check the parameters, forget an older model if a fresh one is wanted, and remember the problem's looks."""
+        """Check the parameters, forget an older model if a fresh one is wanted, and remember the kind of problem."""
         self.set_params(**validate(type(self), self.get_params(deep=False)))
         if fresh:
             for attribute in [name for name in vars(self) if name.endswith("_")]:
@@ -277,7 +294,7 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
         self.sample_shape_ = problem.train.sample_shape
         self.extractor_, self.tail_ = problem.extractor, problem.tail
         given, _ = problem.decided()
-        if len(given) and not (self.learns_given or REFINEMENTS[self.refinement].looks):
+        if len(given) and not (self.learns_given or REFINEMENTS[self.refinement].changes_scores):
             log.warning(
                 "%s does not learn from labels given to images of the pool (%d here): add --set "
                 "refinement=soft-kmeans, or take --method pren-pool.",
@@ -299,12 +316,12 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
     def _fit_refinement(self, problem: Problem, fabric: Fabric | None = None) -> None:
         """Learn the refinement from the pool as the method scores it now."""
         kind, candidates = REFINEMENTS[self.refinement], self._candidates()
-        if not kind.looks:
+        if not kind.changes_scores:
             self.refinement_ = kind(candidates)
             return
         pool, train = self._preprocessed(problem.pool), self._preprocessed(problem.train)
         among, left = np.flatnonzero(candidates[problem.labels]), problem.undecided()
-        scores, features = self._scores_by(fabric, pool), self._features(pool, fabric)
+        scores, features = self._scores(pool, fabric), self._features(pool, fabric)
         images, given = problem.decided()
         self.refinement_ = kind.fit(
             ScoredPool(
@@ -318,15 +335,9 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
             )
         )
 
-    def _refined(self, scores: Matrix, inputs: Inputs, fabric: Fabric | None = None) -> Matrix:
-        """Scores (N, L) of inputs after the refinement."""
-        if not self.refinement_.looks:
-            return scores
-        return self.refinement_.scores(scores, self._features(inputs, fabric))
-
-    def _scores_by(self, fabric: Fabric | None, inputs: Inputs) -> Matrix:
-        """What `_scores` gives, computed by all processes together if the method can."""
-        return self._scores(inputs)
+    def _scores(self, inputs: Inputs, fabric: Fabric | None = None) -> Matrix:
+        """(N, L) scores, without refinement and γ."""
+        return self._run(nn.Sequential(*self._parts()), inputs, fabric)
 
     def _check_fitted(self) -> None:
         if not self._is_fitted() or "refinement_" not in vars(self):
@@ -347,14 +358,17 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
         return inputs if self.preprocessing_ is None else inputs.prepared(self.preprocessing_)
 
     def _features(self, inputs: Inputs, fabric: Fabric | None = None) -> Matrix:
-        """(N, d) prepared features of all inputs; where a backbone makes them, all processes do so together."""
-        return joined(len(inputs), self._chunks(inputs))
+        """(N, d) prepared features of all inputs, or those that a backbone makes."""
+        return self._run(self._feature_module(), inputs, fabric).astype(np.float64, copy=False)
 
     def _chunks(self, inputs: Inputs) -> Iterator[Matrix]:
         """The same a few at a time."""
-        assert self.preparation_ is not None
-        for chunk in chunks(inputs):
-            yield self.preparation_.transform(flat(chunk))
+        for piece in pieces(inputs, CHUNK):
+            yield self._features(piece)
+
+    def _in_table_order(self, scorer: nn.Module) -> nn.Module:
+        """A scorer whose columns stand in the order of the names."""
+        return nn.Sequential(scorer, Columns(np.argsort(self._order())))
 
     def _order(self) -> NDArray[np.int64]:
         """(L,) rows of the class table in the order of the names, in which chance and networks have the classes."""

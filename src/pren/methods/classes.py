@@ -47,7 +47,7 @@ def with_class(method: Fitted, name: str, signature: Matrix) -> Fitted:
     if known.normalised and np.isfinite(signature).all() and signature.any():
         signature = signature / np.abs(signature).max()
         signature = signature / np.linalg.norm(signature)
-    if method.refinement_.looks:
+    if method.refinement_.changes_scores:
         raise PrenError(
             "class-refined",
             f"refinement={method.refinement} was learned from the pool, where {name!r} has no place: fit again with "

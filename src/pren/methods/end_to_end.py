@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
+from copy import copy
 from dataclasses import replace
 from typing import Any, cast
 
-import numpy as np
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from pren.foundation.errors import PrenError
@@ -16,11 +15,8 @@ from pren.images.preprocessing import Geometry, Preprocessing
 from pren.images.timm_backbone import TimmBackbone
 from pren.methods.network import NetworkMethod
 from pren.methods.params import param
-from pren.methods.preparation import Matrix, Preparation
+from pren.methods.preparation import Preparation
 from pren.problem import Problem
-from pren.problem.inputs import Inputs
-from pren.training.chunks import apply
-from pren.training.processes import single_process
 
 log = logging.getLogger(__name__)
 
@@ -92,22 +88,22 @@ class EndToEnd(NetworkMethod):
             groups.append({"params": trained, "lr": self.backbone_lr or self.lr})
         return groups
 
-    def _features(self, inputs: Inputs, fabric: Fabric | None = None) -> Matrix:
-        if self.preparation_ is not None:
-            return super()._features(inputs)
-        fabric = fabric or single_process()
-        features: Matrix = apply(fabric, self._backbone().to(fabric.device), inputs).astype(np.float64)
-        return features
+    def _feature_module(self) -> nn.Module:
+        return self._backbone() if self.preparation_ is None else super()._feature_module()
 
-    def _parts(self) -> tuple[nn.Module, nn.Module]:
-        if self.preparation_ is not None:
-            return super()._parts()
-        scorer = self._scorer_module()
-        network = cast(nn.Module, scorer.network)
-        backbone, network.backbone = cast(nn.Module, network.backbone), nn.Identity()
-        if isinstance(backbone, TimmBackbone):
-            backbone.precision = "float32"  # of all who run exported models, few have bfloat16; the weights are float32
-        return backbone, scorer
+    def _scoring_network(self) -> nn.Module:
+        network = super()._scoring_network()
+        if self.preparation_ is None:  # the backbone has made the features
+            network = copy(network)
+            network._modules = {**network._modules, "backbone": nn.Identity()}
+        return network
+
+    def module(self) -> nn.Module:
+        """See `Method.module`."""
+        module = super().module()
+        if isinstance(module.features, TimmBackbone):
+            module.features.precision = "float32"  # few of those who run exported models have bfloat16
+        return module
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors, facts = super()._state()

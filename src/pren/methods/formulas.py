@@ -1,21 +1,46 @@
-"""Formulas as torch modules in double precision, for models that leave the house (`pren.label.export`).
+"""Every formula that images are scored with, once: torch functions and modules, in double precision.
 
-Each says in torch what NumPy says elsewhere. The tests compare the two.
+Scoring runs them on a few inputs at a time, an export (`pren.label.export`) writes them to a file, and fitting code in
+NumPy calls them through `on_arrays`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from pren.problem.inputs import Inputs, chunks, joined
+
 Matrix = NDArray[np.float64]
+Sides = Mapping[str, tuple[str, ...]]  # of arrays by name, what their sides are
 
 
 def fixed(array: Matrix) -> Tensor:
     """A copy as a tensor, so that no module shares memory with a model."""
     return torch.from_numpy(np.array(array, dtype=np.float64))
+
+
+def on_arrays(formula: Callable[..., Tensor], *arrays: NDArray[Any]) -> Matrix:
+    """What a formula gives for arrays."""
+    # torch takes arrays as they are if they can be written to and no stride is negative.
+    found: Matrix = formula(*(torch.from_numpy(np.require(array, None, ["C", "W"])) for array in arrays)).numpy()
+    return found
+
+
+@torch.inference_mode()
+def run(formula: Callable[[Tensor], Tensor], inputs: Inputs) -> Matrix:
+    """What a formula gives for all inputs, (N, ...), a chunk at a time."""
+    return joined(len(inputs), (formula(chunk).numpy() for chunk in chunks(inputs)))
+
+
+def flat(x: Tensor) -> Tensor:
+    """(n, ...) -> (n, d) in double precision; images become flat pixels."""
+    return x.flatten(1).double()
 
 
 def unit(x: Tensor) -> Tensor:
@@ -26,8 +51,71 @@ def unit(x: Tensor) -> Tensor:
 
 def squared_distances(x: Tensor, centres: Tensor) -> Tensor:
     """‖x_i - c_j‖² (n, k) of x (n, d) and centres (k, d)."""
-    squares = x.square().sum(dim=1, keepdim=True) - 2 * x @ centres.T + centres.square().sum(dim=1)
-    return squares.clamp(min=0)  # of rounding
+    squares = torch.addmm(x.square().sum(dim=1, keepdim=True), x, centres.T, alpha=-2) + centres.square().sum(dim=1)
+    return squares.clamp_(min=0)  # of rounding
+
+
+def gaussian_scores(x: Tensor, means: Tensor, variances: Tensor, offsets: Tensor) -> Tensor:
+    """-‖x - μ_c‖² / 2 v_c + b_c (n, C) of x (n, d), with means (C, d), variances (C,) or (1,) and offsets (C,)."""
+    return squared_distances(x, means) * (-0.5 / variances) + offsets
+
+
+def count_below(known: Tensor, x: Tensor, *, equal: bool) -> Tensor:
+    """(N,) how many of the known numbers (n,), sorted, are smaller than each x (N,), or as large if `equal` says so.
+
+    This is `torch.searchsorted`, which ONNX does not have.
+    """
+    count, step = torch.zeros_like(x, dtype=torch.int64), 1 << (len(known).bit_length() - 1)
+    while step:
+        more = count + step
+        last = known[(more - 1).clamp(max=len(known) - 1)]
+        below = last <= x if equal else last < x
+        count = torch.where((more <= len(known)) & below, more, count)
+        step >>= 1
+    return count
+
+
+class Formula(nn.Module):
+    """A module with arrays that were learned; they are its buffers.
+
+    Args:
+        **arrays: By the names in `learns`.
+    """
+
+    learns: ClassVar[Sides] = {}  # the arrays it learns, and what their sides are: each letter stands for one length
+
+    def __init__(self, **arrays: Matrix) -> None:
+        super().__init__()
+        for name, array in arrays.items():
+            if array.size:
+                self.register_buffer(name, fixed(array))
+            else:
+                setattr(self, name, fixed(array))  # torch.export cannot save a tensor of nothing
+
+    @property
+    def arrays(self) -> dict[str, Matrix]:
+        """What was learned."""
+        return {name: getattr(self, name).cpu().numpy() for name in self.learns}
+
+    @classmethod
+    def check(cls, what: str, arrays: Mapping[str, Matrix], **sizes: int) -> dict[str, int]:
+        """Refuse arrays that are not those it learns, or do not fit together or to the lengths of some sides.
+
+        Returns:
+            The lengths of all sides.
+
+        Raises:
+            ValueError: It says what they are arrays of.
+        """
+        if arrays.keys() != cls.learns.keys():
+            raise ValueError(f"the {what} holds {sorted(arrays)}, not {sorted(cls.learns)}")
+        for name, sides in cls.learns.items():
+            shape = arrays[name].shape
+            if len(shape) != len(sides) or any(
+                sizes.setdefault(side, length) != length for side, length in zip(sides, shape, strict=True)
+            ):
+                raise ValueError(f"{name} of the {what} cannot be of shape {shape}")
+        return sizes
 
 
 class Flat(nn.Module):
@@ -35,53 +123,52 @@ class Flat(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Any numbers."""
-        return x.flatten(1).double()
+        return flat(x)
 
 
-class Unit(nn.Module):
-    """Rows brought to unit length."""
+class Columns(nn.Module):
+    """Some columns, in an order of their own."""
+
+    columns: Tensor
+
+    def __init__(self, columns: NDArray[np.int64]) -> None:
+        super().__init__()
+        self.register_buffer("columns", torch.from_numpy(columns))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, d) -> (n, d)."""
-        return unit(x)
+        """(n, L) -> (n, k)."""
+        return x[:, self.columns]
 
 
 class Affine(nn.Module):
-    """(x - shift) * scale, both (d,)."""
-
-    shift: Tensor
-    scale: Tensor
-
-    def __init__(self, shift: Matrix, scale: Matrix) -> None:
-        super().__init__()
-        self.register_buffer("shift", fixed(shift))
-        self.register_buffer("scale", fixed(scale))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(n, d) -> (n, d)."""
-        return (x - self.shift) * self.scale
-
-
-class Bilinear(nn.Module):
-    """max_k x W_k + b, with weights (K, d, L) or, where there is a single map, (d, L)."""
+    """x W + b, with weights (d, L) and offsets b (L,), or without."""
 
     weights: Tensor
-    bias: Tensor
+    offsets: Tensor | None
 
-    def __init__(self, weights: Matrix, bias: Matrix | float = 0.0) -> None:
+    def __init__(self, weights: Matrix, offsets: Matrix | None = None) -> None:
         super().__init__()
         self.register_buffer("weights", fixed(weights))
-        self.register_buffer("bias", fixed(np.asarray(bias)))
+        self.register_buffer("offsets", None if offsets is None else fixed(offsets))
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, d) -> (n, L)."""
-        scores = x @ self.weights
-        return (scores.amax(dim=0) if scores.ndim == 3 else scores) + self.bias
+        products = x @ self.weights
+        return products if self.offsets is None else products + self.offsets
 
 
-def cosine(directions: Matrix) -> nn.Module:
-    """Cosines of x (n, d) and L directions (L, d), which are of unit length already."""
-    return nn.Sequential(Unit(), Bilinear(directions.T))
+class Cosine(nn.Module):
+    """cos(x, a_c) / temperature of x and L directions (L, d) of any length."""
+
+    directions: Tensor
+
+    def __init__(self, directions: Matrix, temperature: float = 1.0) -> None:
+        super().__init__()
+        self.register_buffer("directions", unit(fixed(directions)) / temperature)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, d) -> (n, L)."""
+        return unit(x) @ self.directions.T
 
 
 class Distances(nn.Module):
@@ -98,22 +185,18 @@ class Distances(nn.Module):
         return -squared_distances(x, self.centres).sqrt()
 
 
-class Gaussians(nn.Module):
-    """-‖x - μ_c‖² / 2 v + b_c with means (L, d), one variance v (1,) and offsets b (L,)."""
+class Gaussians(Formula):
+    """`gaussian_scores` with means (L, d), one variance (1,) and offsets (L,)."""
+
+    learns: ClassVar[Sides] = {"means": ("L", "d"), "variance": ("one",), "offsets": ("L",)}
 
     means: Tensor
     variance: Tensor
     offsets: Tensor
 
-    def __init__(self, means: Matrix, variance: Matrix, offsets: Matrix) -> None:
-        super().__init__()
-        self.register_buffer("means", fixed(means))
-        self.register_buffer("variance", fixed(variance))
-        self.register_buffer("offsets", fixed(offsets))
-
     def forward(self, x: Tensor) -> Tensor:
         """(n, d) -> (n, L)."""
-        return -0.5 * squared_distances(x, self.means) / self.variance + self.offsets
+        return gaussian_scores(x, self.means, self.variance, self.offsets)
 
 
 class DiagonalGaussians(nn.Module):

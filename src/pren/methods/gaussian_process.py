@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from pren.methods.preparation import Matrix
-from pren.methods.refinement.base import squared_distances
+from pren.methods.formulas import Matrix, on_arrays, squared_distances
 
 NOISES = np.logspace(-2, 2, 17)  # what is tried for ν; the kernel of a class with itself is about 3
 ROUNDING = 1e-12  # what is smaller by so much is nothing
@@ -67,12 +66,12 @@ def scaled(known: Matrix, wanted: Matrix) -> tuple[Matrix, Matrix]:
 
 def kernel_width(signatures: Matrix) -> float:
     """h, the median squared distance of two classes (n, m), scaled; 1 where most of them are the same."""
-    apart = squared_distances(signatures, signatures)[np.triu_indices(len(signatures), 1)]
+    apart = on_arrays(squared_distances, signatures, signatures)[np.triu_indices(len(signatures), 1)]
     width = float(np.median(apart)) if len(apart) else 0.0
     return width if width > ROUNDING else 1.0
 
 
 def kernel(a: Matrix, b: Matrix, width: float) -> Matrix:
     """k(a, b) = 1 + a·b + exp(-‖a - b‖² / h): what all classes share, what is linear, and what is local."""
-    similarity: Matrix = 1 + a @ b.T + np.exp(-squared_distances(a, b) / width)
+    similarity: Matrix = 1 + a @ b.T + np.exp(-on_arrays(squared_distances, a, b) / width)
     return similarity

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from copy import deepcopy
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from lightning_fabric import Fabric
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pren.core.progressive import Round
@@ -168,22 +166,25 @@ class NetworkMethod(Method):
     def _as_input(self, inputs: Inputs) -> Inputs:
         if self.preparation_ is None or (self.features == "raw" and len(inputs.sample_shape) == 1):
             return inputs
-        return ArrayInputs(self.preparation_(inputs).astype(np.float32))
+        return ArrayInputs(self.preparation_.of(inputs).astype(np.float32))
 
     def _check_network(self) -> None:
         """Refuse inputs that the network cannot take, before anything is trained."""
 
-    def _scores(self, inputs: Inputs) -> Matrix:
-        return self._scores_by(None, inputs)
-
-    def _scores_by(self, fabric: Fabric | None, inputs: Inputs) -> Matrix:
+    def _run(self, module: nn.Module, inputs: Inputs, fabric: Fabric | None = None) -> Matrix:
         fabric = fabric or single_process()
-        by_name = apply(fabric, self.network_.to(fabric.device), self._as_input(inputs), self._at_once())
-        scores: Matrix = by_name[:, np.argsort(self._order())]
-        return scores
+        return apply(fabric, module.to(fabric.device), inputs, self._at_once())
 
-    def _scorer_module(self) -> nn.Module:
-        return ByName(deepcopy(self.network_).cpu(), np.argsort(self._order()))
+    def _feature_module(self) -> nn.Module:
+        # Raw features stay in single precision, which the network takes.
+        return nn.Flatten() if self.features == "raw" else super()._feature_module()
+
+    def _scorer(self) -> nn.Module:
+        return self._in_table_order(nn.Sequential(Single(), self._scoring_network()))
+
+    def _scoring_network(self) -> nn.Module:
+        """From features to scores, classes in the order of their names."""
+        return self.network_
 
     def _fit_refinement(self, problem: Problem, fabric: Fabric | None = None) -> None:
         super()._fit_refinement(problem, fabric)
@@ -237,24 +238,12 @@ def _check_weights(network: nn.Module, saved: dict[str, Tensor]) -> None:
             raise ValueError(f"{name} is {found}, not {asked}")
 
 
-class ByName(nn.Module):
-    """A network whose columns are brought to the order of the class table.
+class Single(nn.Module):
+    """In single precision, which networks compute in."""
 
-    Args:
-        network: (N, ...) in single precision -> (N, L), classes in the order of their names.
-        columns: (L,) where each class of the table stands there.
-    """
-
-    columns: Tensor
-
-    def __init__(self, network: nn.Module, columns: NDArray[np.int64]) -> None:
-        super().__init__()
-        self.network = network
-        self.register_buffer("columns", torch.from_numpy(columns))
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """(N, ...) -> (N, L)."""
-        return cast(Tensor, self.network(inputs.float())[:, self.columns])
+    def forward(self, x: Tensor) -> Tensor:
+        """Any shape."""
+        return x.float()
 
 
 class EpochMethod(NetworkMethod):

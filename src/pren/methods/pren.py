@@ -140,7 +140,7 @@ class PrEN(EndToEnd):
             # the rounds it would teach that seen images are unseen (docs/results/comparison.md). The literal rule
             # compares inner products with votes: without γ no unseen class would get a pseudo-label.
             gamma=self.gamma if self.gzsl_rule == "literal" else 0.0,
-            refined=partial(self._refined_pool, fabric) if REFINEMENTS[self.refinement].looks else None,
+            refined=partial(self._refined_pool, fabric) if REFINEMENTS[self.refinement].changes_scores else None,
             augment=self._augment(),
             seed=self.seed,
         )
@@ -167,7 +167,7 @@ class PrEN(EndToEnd):
 
     def _refined_pool(self, fabric: Fabric) -> Matrix:
         """(N, L) of the pool by the model of the last finished round, without γ; classes as the network has them."""
-        return self._refined(self._scores_by(fabric, self._pool), self._pool, fabric)[:, self._order()]
+        return self._run(self._whole(with_gamma=False), self._pool, fabric)[:, self._order()]
 
     def _augment(self) -> Any:
         if self.augmentation == "none":

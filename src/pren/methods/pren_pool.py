@@ -12,18 +12,17 @@ from scipy.special import softmax
 from torch import Tensor, nn
 
 from pren.methods.base import Method
-from pren.methods.formulas import Gaussians
+from pren.methods.class_statistics import class_statistics
+from pren.methods.formulas import Gaussians, gaussian_scores, on_arrays
 from pren.methods.gaussian_process import guess_means
 from pren.methods.params import learned, param
 from pren.methods.preparation import PREPARATIONS, Matrix
 from pren.methods.preparation.whitening import CHANCE
 from pren.methods.refinement import REFINEMENTS
-from pren.methods.refinement.base import blocks, squared_distances
+from pren.methods.refinement.base import blocks
 from pren.methods.refinement.sinkhorn import even_offsets
-from pren.methods.rivals.gfzsl import class_statistics
 from pren.methods.space import Choice, Real
 from pren.problem import Problem
-from pren.problem.inputs import Inputs, joined
 
 log = logging.getLogger(__name__)
 STEPS = 15
@@ -35,7 +34,7 @@ ROUNDING = 1e-24  # of a square: what is smaller by so much is nothing
 
 
 class Prior(NamedTuple):
-    """What is known about C classes before the pool is looked at.
+    """What is known about C classes before the pool is read.
 
     Attributes:
         means: (C, d) of labelled images, or guessed for the u unseen classes.
@@ -86,14 +85,13 @@ class Mixture(NamedTuple):
 
     def scores(self, x: Matrix) -> Matrix:
         """(n, d) -> (n, C)."""
-        scores: Matrix = -0.5 * squared_distances(x, self.means) / self.variances + self.offsets
-        return scores
+        return on_arrays(gaussian_scores, x, self.means, self.variances, self.offsets)
 
 
 class PrENPool(Method):
     """p(x|c) = N(x; μ_c, σ² I) in the whitened space, with a Gaussian process from signatures to μ as the prior.
 
-    The recipe that `pren fit` takes when nobody names a method. It is not in the paper, and has neither network nor
+    The recipe that `pren fit` takes when no method is named. It is not in the paper, and has neither network nor
     chance in it. What the labelled classes show about how well signatures foretell means decides how far the pool may
     move a class (`guess_means`); variational EM on the pool does it. A class with few images so stays near its guess,
     and no class is held to any size unless `balance` says so. In GZSL labelled images hold the means of seen classes.
@@ -109,7 +107,7 @@ class PrENPool(Method):
     learns_given: ClassVar[bool] = True
 
     features: str = param("whitened", "How features are prepared.", among=PREPARATIONS)
-    refinement: str = param("none", "As for every method; this one looks at the pool itself.", among=REFINEMENTS)
+    refinement: str = param("none", "As for every method; this one learns from the pool itself.", among=REFINEMENTS)
     balance: float = param(
         0.0,
         "How strongly the unseen classes of the pool are held to equal size, from 0 to 1.",
@@ -156,12 +154,8 @@ class PrENPool(Method):
         self.means_, self.offsets_ = means, held_back(everyone.doubts(), self.caution, X.shape[1], variance)
         self.means_[candidates], self.offsets_[candidates] = fitted.means, fitted.offsets
 
-    def _scores(self, inputs: Inputs) -> Matrix:
-        fitted = Mixture(self.means_, self.variance_, self.offsets_)
-        return joined(len(inputs), (fitted.scores(x) for x in self._chunks(inputs)))
-
-    def _scorer_module(self) -> nn.Module:
-        return Gaussians(self.means_, self.variance_, self.offsets_)
+    def _scorer(self) -> nn.Module:
+        return Gaussians(means=self.means_, variance=self.variance_, offsets=self.offsets_)
 
     def _take_in(self) -> None:
         """Guess where the class lies, from where all others lie now: those that the pool has placed count as seen ones.

@@ -12,10 +12,12 @@ import torch
 from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
+from torch import Tensor
 
 from pren.foundation.errors import PrenError, reason
 from pren.foundation.version import __version__
 from pren.methods.base import Method
+from pren.methods.formulas import on_arrays
 from pren.methods.storage import FORMAT, read_facts, read_verified, write_model
 from pren.problem import ClassTable, Problem, Setting, candidates_of
 from pren.problem.inputs import Inputs, pieces
@@ -75,10 +77,10 @@ class Trust:
 
     def sure_of(self, reading: Reading, familiarity: Vector) -> Vector:
         """The same from what was read off the scores."""
-        return np.where(familiarity < STRANGE, 0.0, self.confidence.of(reading))
+        return on_arrays(believed, self.confidence.of(reading), familiarity)
 
     def familiar(self, inputs: Inputs) -> Vector:
-        """How familiar inputs look: (N,) from 0, like none of the classes, to 1; NaN where nobody knows."""
+        """How familiar inputs look: (N,) from 0, like none of the classes, to 1; NaN where it is not known."""
         if self.familiarity is None or not len(inputs):
             return np.full(len(inputs), np.nan)
         return self.familiarity.of(inputs)
@@ -129,6 +131,11 @@ class Trust:
                 "trust-other", f"{path} is about another model than the one beside it: remove it, or fit again."
             )
         return cls(facts.forecast, confidence, np.array(facts.levels), facts.sample_shape, familiarity)
+
+
+def believed(confidence: Tensor, familiarity: Tensor) -> Tensor:
+    """Confidence (N,), but 0 where an image looks like none of the classes, by its familiarity (N,)."""
+    return torch.where(familiarity < STRANGE, 0.0, confidence)
 
 
 def assess(

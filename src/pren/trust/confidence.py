@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
+from torch import Tensor, nn
 
 from pren.core.pseudo import best_candidate
+from pren.methods.formulas import Formula, Sides, count_below, on_arrays
 from pren.problem import ClassTable
 
 Vector = NDArray[np.float64]
@@ -34,11 +37,7 @@ class Reading(NamedTuple):
     @classmethod
     def of(cls, scores: Vector, classes: ClassTable, candidates: NDArray[np.bool_]) -> Reading:
         """Read scores (n, L) of which candidates (L,) count."""
-        labels, lead = best_candidate(scores, candidates), np.zeros(len(scores))
-        if candidates.sum() > 1:
-            second, first = np.partition(scores[:, candidates], -2, axis=1)[:, -2:].T
-            with np.errstate(invalid="ignore"):  # a method may rule classes out altogether
-                lead = np.nan_to_num(first - second, nan=0.0, posinf=HUGE)
+        labels, lead = best_candidate(scores, candidates), on_arrays(lead_of, scores[:, candidates])
         return cls(labels, lead, classes.seen[labels])
 
     @classmethod
@@ -51,19 +50,37 @@ class Reading(NamedTuple):
         return self.seen if name == "seen" else ~self.seen
 
 
-class Steps(NamedTuple):
+def lead_of(scores: Tensor) -> Tensor:
+    """(n,) how far the largest of scores (n, C) is ahead of the second; 0 if there is no second."""
+    if scores.shape[1] == 1:
+        return torch.zeros_like(scores[:, 0])
+    first, second = scores.topk(2, dim=1).values.unbind(dim=1)
+    return torch.nan_to_num(first - second, nan=0.0, posinf=HUGE)  # a method may rule classes out altogether
+
+
+class Steps(Formula):
     """Which share of labels is right at which lead; a straight line between two known leads.
 
-    Attributes:
+    Args:
         leads: (k,) rising.
         shares: (k,) never falling.
     """
 
-    leads: Vector
-    shares: Vector
+    learns: ClassVar[Sides] = {"leads": ("k",), "shares": ("k",)}
+
+    leads: Tensor
+    shares: Tensor
+
+    def forward(self, lead: Tensor) -> Tensor:
+        """(n,) -> (n,), as `np.interp` does."""
+        after = count_below(self.leads, lead, equal=True)
+        low, high = (after - 1).clamp(min=0), after.clamp(max=len(self.leads) - 1)
+        gap = self.leads[high] - self.leads[low]
+        share = torch.where(gap > 0, (lead - self.leads[low]) / torch.where(gap > 0, gap, 1.0), 0.0)
+        return self.shares[low] + share * (self.shares[high] - self.shares[low])
 
 
-class Confidence:
+class Confidence(nn.Module):
     """The share of labels that are right, as a function of their lead, for each group of labels.
 
     Args:
@@ -71,15 +88,18 @@ class Confidence:
     """
 
     def __init__(self, steps: Mapping[str, Steps]) -> None:
-        self.steps = dict(steps)
+        super().__init__()
+        self.steps: Mapping[str, Steps] = nn.ModuleDict(steps)  # type: ignore[assignment]  # which is a mapping
+
+    def forward(self, lead: Tensor, seen: Tensor) -> Tensor:
+        """(n,) from 0 to 1, of leads (n,) and whether the labels are seen classes (n,)."""
+        unknown = torch.full_like(lead, torch.nan)
+        of_unseen, of_seen = (self.steps[name](lead) if name in self.steps else unknown for name in GROUPS)
+        return torch.where(seen, of_seen, of_unseen)
 
     def of(self, reading: Reading) -> Vector:
         """(n,) from 0 to 1."""
-        confidence = np.full(len(reading.lead), np.nan)
-        for name, (leads, shares) in self.steps.items():
-            mine = reading.group(name)
-            confidence[mine] = np.interp(reading.lead[mine], leads, shares)
-        return confidence
+        return on_arrays(self, reading.lead, reading.seen)
 
     @classmethod
     def learn(cls, readings: Sequence[Reading], right: Sequence[NDArray[np.bool_]]) -> Confidence:
@@ -99,13 +119,13 @@ class Confidence:
             # A pool with more images says no more about classes: each counts the same.
             weights = np.concatenate([np.full(part.sum(), 1 / len(part)) for part in parts])
             fitted = IsotonicRegression(y_min=0.0, y_max=1.0).fit(lead, truth.astype(np.float64), weights)
-            steps[name] = Steps(fitted.X_thresholds_, fitted.y_thresholds_)
+            steps[name] = Steps(leads=fitted.X_thresholds_, shares=fitted.y_thresholds_)
         return cls(steps)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return {
-            name: {"leads": leads.tolist(), "shares": shares.tolist()} for name, (leads, shares) in self.steps.items()
+            name: {part: array.tolist() for part, array in steps.arrays.items()} for name, steps in self.steps.items()
         }
 
     @classmethod
@@ -117,15 +137,14 @@ class Confidence:
         """
         steps = {}
         for name, known in content.items():
-            made = Steps(np.array(known["leads"], dtype=np.float64), np.array(known["shares"], dtype=np.float64))
-            leads, shares = made
+            leads, shares = (np.array(known[part], dtype=np.float64) for part in Steps.learns)
             if name not in GROUPS or leads.ndim != 1 or leads.shape != shares.shape or not len(leads):
                 raise ValueError("the confidence has no such steps")
             if not (np.isfinite(leads).all() and (np.diff(leads) >= 0).all()):
                 raise ValueError("the leads of the confidence do not rise")
             if not ((shares >= 0).all() and (shares <= 1).all() and (np.diff(shares) >= 0).all()):
                 raise ValueError("the shares of the confidence fall, or are none")
-            steps[name] = made
+            steps[name] = Steps(leads=leads, shares=shares)
         return cls(steps)
 
 
@@ -133,7 +152,7 @@ def threshold(confidence: Vector, precision: float) -> float:
     """The least confidence to ask of labels so that, of those that reach it, a share of `precision` is right.
 
     Args:
-        confidence: (N,) of the labels to choose from, NaN where nobody knows.
+        confidence: (N,) of the labels to choose from, NaN where it is not known.
         precision: From 0 to 1.
 
     Returns:

@@ -8,18 +8,18 @@ The method that labels the images has no part in it: one familiarity serves all 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from pren.data.folds import FEWEST, FOLDS, class_folds, held_out_classes
+from pren.methods.formulas import Formula, Sides, count_below, flat, on_arrays, run, squared_distances, unit
 from pren.methods.pren_pool import PrENPool
 from pren.methods.preparation import Matrix
-from pren.methods.preparation.base import flat, unit
-from pren.methods.preparation.whitening import MOST_FEATURES, Whitened
-from pren.methods.refinement.base import squared_distances
+from pren.methods.preparation.whitening import MOST_FEATURES, whitened
 from pren.problem import Problem
 from pren.problem.inputs import Array, Inputs, as_inputs, chunks
 from pren.trust.quiet import quietly
@@ -28,31 +28,63 @@ STRANGE = 0.01  # an image that is less familiar looks like none of the classes
 RIVALRY = 0.5  # how much it counts against an image that a class that is no candidate is near
 SELDOM = 3  # how many times as unusual the kind must be as the place to count: other species are of the same kind
 ROUNDING = 1e-9  # of distances between vectors of length 1
-LEARNS: Mapping[str, tuple[str, ...]] = {
-    "classes": ("S", "d"),
-    "centre": ("d",),
-    "map": ("d", "k"),
-    "candidates": ("C", "k"),
-    "rivals": ("R", "k"),
-    "kind": ("n",),
-    "place": ("n",),
-    "least": ("n",),
-}
 
 
-class Familiarity:
+class Places(Formula):
+    """How far images are from the labelled kind, and from the nearest candidate.
+
+    Args:
+        classes: (S, d) the directions of the seen classes.
+        centre: (d,) and
+        map: (d, k) whiten.
+        candidates: (C, k) where the candidates lie then.
+        rivals: (R, k) where other classes lie; in ZSL the seen ones, in GZSL none.
+    """
+
+    learns: ClassVar[Sides] = {
+        "classes": ("S", "d"),
+        "centre": ("d",),
+        "map": ("d", "k"),
+        "candidates": ("C", "k"),
+        "rivals": ("R", "k"),
+    }
+
+    classes: Tensor
+    centre: Tensor
+    map: Tensor
+    candidates: Tensor
+    rivals: Tensor
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(n, ...) -> (n, 2)."""
+        x = flat(inputs)
+        z = whitened(x, self.centre, self.map)
+        near = squared_distances(z, self.candidates).amin(dim=1)
+        if len(self.rivals):
+            near = near - RIVALRY * squared_distances(z, self.rivals).amin(dim=1)
+        return torch.stack([kind_distances(x, self.classes), near], dim=1)
+
+
+class Familiarity(Places):
     """The share of images of known classes that are no nearer to their class than an image is.
 
     Args:
-        **arrays: What was learned. `classes` are the directions of the S seen classes; `centre` and `map` whiten;
-            `candidates` and `rivals` (in ZSL the seen classes) are where classes lie then; `kind` and `place` are the
-            distances, and `least` the smaller shares, of n images of classes that played the unseen ones, sorted.
+        kind: (n,) the distances from the labelled kind, and
+        place: (n,) from the nearest candidate, of n images of classes that played the unseen ones, each sorted.
+        least: (n,) the smaller of the shares that are beyond each, sorted.
+        **arrays: See `Places`.
     """
 
-    learns: ClassVar[Mapping[str, tuple[str, ...]]] = LEARNS
+    learns: ClassVar[Sides] = {**Places.learns, "kind": ("n",), "place": ("n",), "least": ("n",)}
 
-    def __init__(self, **arrays: Matrix) -> None:
-        self.arrays = arrays
+    kind: Tensor
+    place: Tensor
+    least: Tensor
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(n, ...) -> (n,) from 0, like none of the classes, to 1."""
+        least = smaller_share(super().forward(inputs), self.kind, self.place)
+        return count_below(self.least, least + ROUNDING, equal=True).double() / len(self.least)
 
     @classmethod
     def learn(cls, problem: Problem) -> Familiarity | None:
@@ -65,27 +97,25 @@ class Familiarity:
         d, seen = int(np.prod(problem.train.sample_shape)), int(problem.classes.seen.sum())
         if problem.train.photographs or d > MOST_FEATURES or seen < 2 * FEWEST:
             return None
-        # Features that are learned anew in each fold have been for these, if anybody has rehearsed.
+        # Features that are learned anew in each fold have been for these, if there were rehearsals.
         folds = held_out_classes(problem, FOLDS) if problem.train.learned else class_folds(problem)
-        usual = [distances(places_of(fold), fold.pool) for fold, _ in folds]
-        kind, place = (np.concatenate(part) for part in zip(*usual, strict=True))
-        classes = class_directions(problem)
-        of_pool = np.concatenate([kind_distances(classes, flat(chunk)) for chunk in chunks(problem.pool)])
+        usual = np.concatenate([run(places_of(fold), fold.pool) for fold, _ in folds])
+        kind, place = usual.T
+        classes = torch.from_numpy(class_directions(problem))
+        of_pool = run(lambda chunk: kind_distances(flat(chunk), classes), problem.pool)
         kind = moved(kind, of_pool)
-        kept = np.flatnonzero(share_beyond(np.sort(kind), of_pool) > STRANGE)
+        kept = np.flatnonzero(on_arrays(share_beyond, np.sort(kind), of_pool) > STRANGE)
         given = None if problem.given is None else problem.given[kept]
         clean = replace(problem, pool=problem.pool.select(kept), given=given)
         places = places_of(clean)
-        place = moved(place, distances(places, clean.pool)[1])
-        learned = {**places, "kind": np.sort(kind), "place": np.sort(place)}
-        return cls(**learned, least=np.sort(smaller_share(learned, kind, place)))
+        place = moved(place, run(places, clean.pool)[:, 1])
+        sorted_kind, sorted_place = np.sort(kind), np.sort(place)
+        least = on_arrays(smaller_share, np.column_stack([kind, place]), sorted_kind, sorted_place)
+        return cls(**places.arrays, kind=sorted_kind, place=sorted_place, least=np.sort(least))
 
     def of(self, features: Inputs | Array) -> Matrix:
-        """(N,) from 0, like none of the classes, to 1, of N feature vectors as those of the problem were."""
-        least = smaller_share(self.arrays, *distances(self.arrays, as_inputs(features)))
-        known = self.arrays["least"]
-        shares: Matrix = np.searchsorted(known, least + ROUNDING, side="right") / len(known)
-        return shares
+        """(N,) of N feature vectors as those of the problem were."""
+        return run(self, as_inputs(features))
 
     @classmethod
     def restore(cls, arrays: dict[str, Matrix], d: int) -> Familiarity:
@@ -94,15 +124,8 @@ class Familiarity:
         Raises:
             ValueError: If they are not those of features of length d.
         """
-        if arrays.keys() != cls.learns.keys():
-            raise ValueError(f"the familiarity holds {sorted(arrays)}, not {sorted(cls.learns)}")
-        sizes = {"d": d}
-        for name, sides in cls.learns.items():
-            array = arrays[name]
-            if len(array.shape) != len(sides) or any(
-                sizes.setdefault(side, length) != length for side, length in zip(sides, array.shape, strict=True)
-            ):
-                raise ValueError(f"{name} of the familiarity cannot be of shape {array.shape}")
+        sizes = cls.check("familiarity", arrays, d=d)
+        for name, array in arrays.items():
             if array.dtype != np.float64 or not np.isfinite(array).all():
                 raise ValueError(f"{name} of the familiarity does not hold finite numbers in double precision")
         if 0 in (sizes["S"], sizes["C"], sizes["n"]):
@@ -112,46 +135,31 @@ class Familiarity:
         return cls(**arrays)
 
 
-def places_of(problem: Problem) -> dict[str, Matrix]:
-    """Where classes lie: `classes`, `centre`, `map`, `candidates` and `rivals`; see `Familiarity`."""
+def places_of(problem: Problem) -> Places:
+    """Where the classes of a problem lie."""
     with quietly():
         fitted, among = PrENPool().fit(problem), problem.candidates()
     assert fitted.preparation_ is not None
-    return {
-        "classes": class_directions(problem),
+    return Places(
+        classes=class_directions(problem),
         **fitted.preparation_.arrays,
-        "candidates": fitted.means_[among],
-        "rivals": fitted.means_[~among],
-    }
+        candidates=fitted.means_[among],
+        rivals=fitted.means_[~among],
+    )
 
 
 def class_directions(problem: Problem) -> Matrix:
     """(S, d) the means of the seen classes, of images brought to length 1 and of length 1 themselves."""
     sums, start = np.zeros((len(problem.classes), int(np.prod(problem.train.sample_shape)))), 0
     for chunk in chunks(problem.train):
-        np.add.at(sums, problem.labels[start : start + len(chunk)], unit(flat(chunk)))
+        np.add.at(sums, problem.labels[start : start + len(chunk)], unit(flat(chunk)).numpy())
         start += len(chunk)
-    return unit(sums[problem.classes.seen])
+    return on_arrays(unit, sums[problem.classes.seen])
 
 
-def distances(places: Mapping[str, Matrix], inputs: Inputs) -> tuple[Matrix, Matrix]:
-    """How far (N,) images are from the labelled kind, and (N,) from the nearest candidate."""
-    whitened = Whitened(centre=places["centre"], map=places["map"])
-    kind, near = [], []
-    for chunk in chunks(inputs):
-        x = flat(chunk)
-        kind.append(kind_distances(places["classes"], x))
-        z = whitened.transform(x)
-        near.append(squared_distances(z, places["candidates"]).min(axis=1))
-        if len(places["rivals"]):
-            near[-1] -= RIVALRY * squared_distances(z, places["rivals"]).min(axis=1)
-    return np.concatenate(kind), np.concatenate(near)
-
-
-def kind_distances(classes: Matrix, x: Matrix) -> Matrix:
+def kind_distances(x: Tensor, classes: Tensor) -> Tensor:
     """(n,) 1 less the cosine of images (n, d) with the nearest of the seen classes (S, d)."""
-    nearest: Matrix = (unit(x) @ classes.T).max(axis=1)
-    return 1 - nearest
+    return 1 - (unit(x) @ classes.T).amax(dim=1)
 
 
 def moved(usual: Matrix, found: Matrix) -> Matrix:
@@ -162,13 +170,11 @@ def moved(usual: Matrix, found: Matrix) -> Matrix:
     return usual + max(0.0, float(np.median(found) - np.median(usual)))
 
 
-def share_beyond(usual: Matrix, found: Matrix) -> Matrix:
+def share_beyond(usual: Tensor, found: Tensor) -> Tensor:
     """(N,) which share of the usual distances (n,), sorted, is at least as large as each found (N,)."""
-    nearer = np.searchsorted(usual, found - ROUNDING, side="left")
-    shares: Matrix = 1 - nearer / len(usual)
-    return shares
+    return 1 - count_below(usual, found - ROUNDING, equal=False).double() / len(usual)
 
 
-def smaller_share(usual: Mapping[str, Matrix], kind: Matrix, place: Matrix) -> Matrix:
-    """(N,) the smaller of the shares of usual distances beyond an image's two (N,); that of the kind counts less."""
-    return np.minimum(SELDOM * share_beyond(usual["kind"], kind), share_beyond(usual["place"], place))
+def smaller_share(found: Tensor, kind: Tensor, place: Tensor) -> Tensor:
+    """(N,) the smaller of the shares of usual distances beyond an image's two (N, 2); that of the kind counts less."""
+    return torch.minimum(SELDOM * share_beyond(kind, found[:, 0]), share_beyond(place, found[:, 1]))

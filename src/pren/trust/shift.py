@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pren.methods.preparation import flat
+from pren.methods.formulas import flat
 from pren.methods.preparation.whitening import CHANCE, distance_by_chance
 from pren.problem import Problem
 from pren.problem.inputs import Inputs, chunks
@@ -45,7 +45,7 @@ class Shift(NamedTuple):
         sizes = np.bincount(problem.labels, minlength=len(problem.classes)).astype(np.float64)
         sums, squares, start = np.zeros((len(sizes), int(np.prod(problem.train.sample_shape)))), 0.0, 0
         for chunk in chunks(problem.train):
-            x = flat(chunk)
+            x = flat(chunk).numpy()
             np.add.at(sums, problem.labels[start : start + len(x)], x)
             squares += float((x**2).sum())
             start += len(x)
@@ -87,5 +87,5 @@ class MovedInputs(Inputs):
 
 
 def _centre(inputs: Inputs) -> Vector:
-    total: Vector = sum(flat(chunk).sum(axis=0) for chunk in chunks(inputs)) / len(inputs)
+    total: Vector = sum(flat(chunk).numpy().sum(axis=0) for chunk in chunks(inputs)) / len(inputs)
     return total

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from refusals import refused
 
+from pren.methods.formulas import on_arrays
 from pren.methods.preparation.whitening import Whitened, distance_by_chance
 from pren.problem import Problem
 
@@ -61,7 +62,7 @@ def test_it_is_what_a_loop_computes(problem, share):
     assert np.allclose(covariance, np.diag(np.diag(covariance)), atol=1e-9)
     assert (np.diff(np.diag(covariance)) <= 1e-9).all(), "the leading direction first"
     expected = np.stack([row / sum(row**2) ** 0.5 for row in moved[n:]])
-    assert np.allclose(learned(problem.pool), expected)
+    assert np.allclose(learned.of(problem.pool), expected)
 
 
 def drawn(rng, sizes, d=8, between=1.0, within=1.0):
@@ -120,7 +121,7 @@ def test_no_order_means_anything(what):
         order = rng.permutation(6)
         labels, signatures = np.argsort(order)[labels], signatures[order]
     shuffled = Problem.from_arrays(train, labels, signatures, pool)
-    one, two = (Whitened.fit(p)(problem.pool) for p in (problem, shuffled))
+    one, two = (Whitened.fit(p).of(problem.pool) for p in (problem, shuffled))
     assert np.allclose(one @ one.T, two @ two.T)  # directions may be turned round
 
 
@@ -135,7 +136,7 @@ def test_no_order_means_anything(what):
     ids=["one image each", "fewer images than features", "one class", "one feature"],
 )
 def test_little_to_learn_from_is_enough(problem):
-    scaled = Whitened.fit(problem)(problem.pool)
+    scaled = Whitened.fit(problem).of(problem.pool)
     assert np.isfinite(scaled).all()
     assert np.allclose(np.linalg.norm(scaled, axis=1), 1)
 
@@ -145,8 +146,8 @@ def test_features_that_are_all_the_same_say_nothing(value):
     """What rounding leaves of them has no direction that could be brought to length 1."""
     problem = Problem.from_arrays(np.full((7, 5), value), np.arange(7) % 2, np.eye(3), np.full((4, 5), value))
     learned = Whitened.fit(problem)
-    assert not learned(problem.pool).any()
-    assert np.allclose(np.linalg.norm(learned.transform(np.arange(1.0, 6)[None])), 1), "another image"
+    assert not learned.of(problem.pool).any()
+    assert np.allclose(np.linalg.norm(on_arrays(learned, np.arange(1.0, 6)[None])), 1), "another image"
 
 
 def test_a_constant_feature_among_others_is_survived():
@@ -154,7 +155,7 @@ def test_a_constant_feature_among_others_is_survived():
     train, pool = rng.normal(size=(20, 4)), rng.normal(size=(9, 4))
     train[:, 2] = pool[:, 2] = 0
     learned = Whitened.fit(Problem.from_arrays(train, np.arange(20) % 4, np.eye(5), pool))
-    assert np.allclose(np.linalg.norm(learned.transform(pool), axis=1), 1)
+    assert np.allclose(np.linalg.norm(on_arrays(learned, pool), axis=1), 1)
 
 
 @pytest.mark.parametrize(
@@ -163,15 +164,15 @@ def test_a_constant_feature_among_others_is_survived():
 def test_one_direction_less_than_classes_is_kept_but_ten_at_least_and_a_hundred_at_most(classes, unseen, d, kept):
     problem = make(d=d, classes=classes, unseen=unseen)
     learned = Whitened.fit(problem)
-    assert learned(problem.pool).shape == (40, kept)
+    assert learned.of(problem.pool).shape == (40, kept)
     assert learned.width(d) == kept
 
 
 def test_it_comes_back_to_the_bit():
     problem = make()
     learned = Whitened.fit(problem)
-    assert np.array_equal(Whitened.restore(learned.arrays, 6)(problem.pool), learned(problem.pool))
-    with pytest.raises(ValueError, match="not that of 5 features"):
+    assert np.array_equal(Whitened.restore(learned.arrays, 6).of(problem.pool), learned.of(problem.pool))
+    with pytest.raises(ValueError, match="cannot be of shape"):
         Whitened.restore(learned.arrays, 5)
 
 

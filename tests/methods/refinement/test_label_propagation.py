@@ -5,16 +5,17 @@ import math
 import numpy as np
 import pytest
 
+from pren.methods.formulas import on_arrays
 from pren.methods.refinement import REFINEMENTS, LabelPropagation
 from pren.methods.refinement import label_propagation as module
-from pren.methods.refinement.base import shares
+from pren.methods.refinement.base import DECIDED
 from pren.methods.refinement.label_propagation import (
     KEPT,
     LINKS,
     as_matrix,
     class_weights,
     find_anchors,
-    nearest,
+    nearest_in_blocks,
     spread,
     weights_of,
 )
@@ -36,8 +37,8 @@ def test_links_are_those_of_a_loop(count, monkeypatch):
     monkeypatch.setattr("pren.methods.refinement.base.BLOCK_NUMBERS", 20)
     rng = np.random.default_rng(count)
     X, anchors = rng.normal(size=(7, 2)), rng.normal(size=(count, 2))
-    places, distances = nearest(X, anchors)
-    found = as_matrix(places, weights_of(distances, np.array([1.5])), count).toarray()
+    places, distances = nearest_in_blocks(X, anchors)
+    found = as_matrix(places, on_arrays(weights_of, distances, np.array([1.5])), count).toarray()
     assert np.allclose(found, [links_of(x, anchors, 1.5) for x in X])
 
 
@@ -45,16 +46,27 @@ def test_links_do_not_jump_where_anchors_change_places():
     """An image between the third and the fourth of four anchors."""
     anchors = np.array([[0.0], [1.0], [-3.0], [5.0]])
     one, other = (
-        as_matrix(places, weights_of(distances, np.array([1.0])), 4).toarray()
-        for places, distances in (nearest(np.array([[x]]), anchors) for x in (1 - 1e-9, 1 + 1e-9))
+        as_matrix(places, on_arrays(weights_of, distances, np.array([1.0])), 4).toarray()
+        for places, distances in (nearest_in_blocks(np.array([[x]]), anchors) for x in (1 - 1e-9, 1 + 1e-9))
     )
     assert np.allclose(one, other, atol=1e-6)
 
 
 def test_anchors_that_are_all_as_near_count_alike():
     anchors = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1]])
-    _, distances = nearest(np.zeros((1, 2)), anchors)
-    assert np.allclose(weights_of(distances, np.ones(1)), 1 / LINKS)
+    _, distances = nearest_in_blocks(np.zeros((1, 2)), anchors)
+    assert np.allclose(on_arrays(weights_of, distances, np.ones(1)), 1 / LINKS)
+
+
+def test_shares_are_those_of_a_loop(clusters, monkeypatch):
+    monkeypatch.setattr("pren.methods.refinement.base.BLOCK_NUMBERS", 20)
+    pool, _ = clusters((3, 2, 2, 2))
+    pool.scores[4] = 0.1  # which says nothing
+    for row, found in zip(pool.scores[:, 1:], pool.shares(), strict=True):
+        mean = sum(row) / 4
+        spread = math.sqrt(sum((score - mean) ** 2 for score in row) / 4)
+        raised = [math.exp(DECIDED * (score - mean) / spread) if spread > 1e-9 else 1.0 for score in row]
+        assert np.allclose(found, [value / sum(raised) for value in raised])
 
 
 def test_labels_are_spread_as_in_a_loop():
@@ -77,8 +89,8 @@ def test_labels_are_spread_as_in_a_loop():
 def test_an_images_shares_are_those_of_its_anchors_and_its_own(clusters):
     pool, _ = clusters((9, 9, 9, 9), balance=0.5)
     model = LabelPropagation.fit(pool)
-    learned, start = model.arrays, shares(pool.scores, pool.candidates)
-    found = model.scores(pool.scores, pool.features)[:, 1:]
+    learned, start = model.arrays, pool.shares()
+    found = on_arrays(model, pool.scores, pool.features)[:, 1:]
     for i, x in enumerate(pool.features):
         links = links_of(x, learned["anchors"], learned["width"][0])
         assert np.allclose(
@@ -101,9 +113,9 @@ def test_classes_are_divided_by_a_power_of_their_size(balance):
     ("sizes", "doubt"), [((30, 30, 30, 30), 0.7), ((60, 20, 60, 20), 0.5)], ids=["equal", "one to three"]
 )
 @pytest.mark.parametrize("seed", range(3))
-def test_images_that_look_alike_get_the_same_label(sizes, doubt, seed, clusters, right):
+def test_images_that_are_alike_get_the_same_label(sizes, doubt, seed, clusters, right):
     pool, labels = clusters(sizes, doubt, seed)
-    found = LabelPropagation.fit(pool).scores(pool.scores, pool.features)
+    found = on_arrays(LabelPropagation.fit(pool), pool.scores, pool.features)
     assert right(found, labels) > right(pool.scores, labels) + 0.03
     assert right(found, labels) > 0.9
 
@@ -116,7 +128,7 @@ def test_labelled_images_spread_their_label(scored):
     scores, everything = np.tile([0.0, 1.0], (40, 1)), np.ones(2, dtype=bool)
     held = [4.0, 0.0] + 0.3 * rng.normal(size=(60, 2))
     found = [
-        LabelPropagation.fit(pool).scores(scores, features).argmax(axis=1)
+        on_arrays(LabelPropagation.fit(pool), scores, features).argmax(axis=1)
         for pool in (scored(scores, features, everything), scored(scores, features, everything, held, [0] * 60))
     ]
     assert (found[0] == 1).all()

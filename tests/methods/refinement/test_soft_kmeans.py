@@ -6,13 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
+from pren.methods.formulas import on_arrays
 from pren.methods.refinement import REFINEMENTS, SoftKMeans
 from pren.methods.refinement.sinkhorn import even_offsets, log_masses
 from pren.methods.refinement.soft_kmeans import maximise
 
 
 def refined(pool):
-    return SoftKMeans.fit(pool).scores(pool.scores, pool.features)
+    return on_arrays(SoftKMeans.fit(pool), pool.scores, pool.features)
 
 
 @given(st.integers(1, 8), st.integers(1, 4), st.integers(1, 3), st.integers(0, 3), st.integers(0, 99))
@@ -87,7 +88,7 @@ def test_in_gzsl_unseen_classes_are_balanced_among_themselves(balance):
     ("sizes", "doubt"), [((30, 30, 30, 30), 0.9), ((60, 6, 60, 6), 0.6)], ids=["equal", "one to ten"]
 )
 @pytest.mark.parametrize("seed", range(3))
-def test_images_that_look_alike_get_the_same_label(sizes, doubt, seed, clusters, right):
+def test_images_that_are_alike_get_the_same_label(sizes, doubt, seed, clusters, right):
     pool, labels = clusters(sizes, doubt, seed)
     assert right(pool.scores, labels) < 0.9
     assert right(refined(pool), labels) > 0.95
@@ -117,9 +118,21 @@ def test_labelled_images_hold_the_centres_of_their_class(scored):
     held = [4.0, 0.0] + 0.3 * rng.normal(size=(30, 2))
     alone = SoftKMeans.fit(scored(scores, features, everything))
     model = SoftKMeans.fit(scored(scores, features, everything, held, [0] * 30))
-    assert (model.scores(scores, features).argmax(axis=1) == labels).mean() > 0.95
-    assert (alone.scores(scores, features).argmax(axis=1) == labels).mean() < 0.95
+    assert (on_arrays(model, scores, features).argmax(axis=1) == labels).mean() > 0.95
+    assert (on_arrays(alone, scores, features).argmax(axis=1) == labels).mean() < 0.95
     assert np.abs(model.arrays["means"] - 4.0 * np.eye(2)).max() < 0.3
+
+
+def test_scores_are_those_of_a_loop(clusters):
+    pool, _ = clusters((4, 3, 3, 3), balance=0.5)
+    model = SoftKMeans.fit(pool)
+    found, learned = on_arrays(model, pool.scores, pool.features), model.arrays
+    for i, x in enumerate(pool.features):
+        expected = [
+            -sum((x - mean) ** 2) / (2 * learned["variance"][0]) + offset
+            for mean, offset in zip(learned["means"], learned["offsets"], strict=True)
+        ]
+        assert np.allclose(found[i], [min(expected) - 1, *expected])  # the first class is the only other one
 
 
 def test_a_class_that_is_no_candidate_is_never_the_best(scored):
@@ -165,7 +178,7 @@ def test_many_images_are_taken_in_blocks(monkeypatch, clusters):
 @pytest.mark.parametrize("balance", [0.0, 1.0])
 def test_little_to_go_by_is_survived(scores, features, name, balance, scored):
     pool = scored(scores, features, balance=balance)
-    assert np.isfinite(REFINEMENTS[name].fit(pool).scores(scores, features)).all()
+    assert np.isfinite(on_arrays(REFINEMENTS[name].fit(pool), scores, features)).all()
 
 
 def test_it_is_known_by_its_name():
@@ -175,7 +188,8 @@ def test_it_is_known_by_its_name():
 def test_what_does_not_belong_together_is_refused(clusters):
     pool, _ = clusters((3, 3, 3, 3))
     arrays = SoftKMeans.fit(pool).arrays
-    assert SoftKMeans.restore(arrays, pool.candidates, 4).arrays == arrays
+    again = SoftKMeans.restore(arrays, pool.candidates, 4).arrays
+    assert all(np.array_equal(again[name], arrays[name]) for name in SoftKMeans.learns)
     with pytest.raises(ValueError, match=r"holds \['means'\]"):
         SoftKMeans.restore({"means": arrays["means"]}, pool.candidates, 4)
     with pytest.raises(ValueError, match="means of the refinement cannot be of shape"):

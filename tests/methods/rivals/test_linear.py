@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from refusals import refused
 
+from pren.methods.formulas import on_arrays
 from pren.methods.preparation import PREPARATIONS
 from pren.methods.registry import METHODS
 from pren.methods.rivals.eszsl import ESZSL
@@ -21,7 +22,7 @@ def test_sums_over_classes_are_those_of_a_loop():
     names = ["d", "a", "c", "b", "unseen"]
     problem = Problem.from_arrays(features, np.array(names)[labels], rng.random((5, 2)), features, names)
     model = ESZSL(features="standard").fit(problem)
-    x = PREPARATIONS["standard"].fit(problem).transform(features.astype(np.float64))
+    x = on_arrays(PREPARATIONS["standard"].fit(problem), features.astype(np.float64))
     gram, sums, counts = model._class_sums(problem, gram=True)
     assert np.allclose(gram, sum(np.outer(row, row) for row in x))
     for place, name in enumerate("abcd"):  # in the order of the names
@@ -48,7 +49,7 @@ def test_scaling_is_done_to_whatever_is_scored(name, quick, make_problem, whole,
     """A method that scales is the same as one that is given scaled features."""
     problem = make_problem(setting="gzsl")
     scaler = PREPARATIONS[kind].fit(problem)
-    train, pool = (ArrayInputs(scaler(inputs)) for inputs in (problem.train, problem.pool))
+    train, pool = (ArrayInputs(scaler.of(inputs)) for inputs in (problem.train, problem.pool))
     scaled = Problem(train, problem.labels, pool, problem.classes, "gzsl")
     firm = {"reg": 0.01} if name == "sync" else {}  # with hardly any, L-BFGS stops where rounding happens to take it
     expected = quick(name, features="raw", **firm).fit(scaled).scores(pool)

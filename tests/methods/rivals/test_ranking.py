@@ -6,8 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pren.methods.formulas import on_arrays
 from pren.methods.rivals.devise import DeViSE
-from pren.methods.rivals.ranking import bilinear, initial_weights, violations
+from pren.methods.rivals.ranking import Compatibility, initial_weights, violations
 
 seeds = st.integers(0, 10**6)
 
@@ -16,7 +17,7 @@ seeds = st.integers(0, 10**6)
 def test_the_compatibility_is_that_of_the_best_map(n, K, d, m, L, seed):
     rng = np.random.default_rng(seed)
     x, W, A = rng.normal(size=(n, d)), rng.normal(size=(K, d, m)), rng.normal(size=(L, m))
-    scores = bilinear(torch.from_numpy(x), torch.from_numpy(W), torch.from_numpy(A))
+    scores = on_arrays(Compatibility(W, A), x)
     assert scores.shape == (n, L)
     for i in range(n):
         for c in range(L):

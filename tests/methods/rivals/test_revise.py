@@ -61,7 +61,7 @@ def test_the_codes_are_those_of_the_whole_network():
 def test_scores_are_products_of_codes(make_problem, setting):
     problem = make_problem(setting=setting)
     model = ReViSE(**QUICK).fit(problem)
-    x = torch.from_numpy(model.preparation_(problem.pool)).float()
+    x = torch.from_numpy(model.preparation_.of(problem.pool)).float()
     rows = problem.classes.signatures
     scaled = (rows - rows.mean(axis=0)) / (rows - rows.mean(axis=0)).std()
     signatures = torch.from_numpy(scaled).float()

@@ -139,4 +139,4 @@ def test_without_rounds_the_dictionary_is_the_source(make_problem, whole):
 def test_labelled_images_have_length_1_on_average(make_problem, features):
     problem = make_problem()
     model = UDA(features=features).fit(problem)
-    assert np.isclose(((model.preparation_(problem.train) / model.length_) ** 2).sum(axis=1).mean(), 1)
+    assert np.isclose(((model.preparation_.of(problem.train) / model.length_) ** 2).sum(axis=1).mean(), 1)

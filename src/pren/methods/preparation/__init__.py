@@ -6,7 +6,8 @@ A new preparation is one class in one file of this room (or of a package of your
     class Mine(Preparation): ...
 """
 
-from pren.methods.preparation.base import PREPARATIONS, Matrix, Preparation, flat, register_preparation, unit
+from pren.methods.formulas import Matrix
+from pren.methods.preparation.base import PREPARATIONS, Preparation, register_preparation
 from pren.methods.preparation.scaling import MinMax, Raw, Standard, UnitLength
 from pren.methods.preparation.whitening import Whitened
 
@@ -19,7 +20,5 @@ __all__ = [
     "Standard",
     "UnitLength",
     "Whitened",
-    "flat",
     "register_preparation",
-    "unit",
 ]

@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pren.foundation.errors import PrenError
 from pren.foundation.registry import Registry
+from pren.methods.formulas import Flat, Formula, Matrix, run
 from pren.problem import Problem
-from pren.problem.inputs import Inputs, chunks, joined
+from pren.problem.inputs import Inputs
 
-Matrix = NDArray[np.float64]
 Self = TypeVar("Self", bound="Preparation")
 
 
-class Preparation(ABC):
-    """A map of feature vectors.
-
-    Args:
-        **arrays: What was learned, by the names in `learns`.
-    """
-
-    learns: ClassVar[tuple[str, ...]] = ()  # the names of the arrays it learns; each begins with a side of length d
-
-    def __init__(self, **arrays: Matrix) -> None:
-        self.arrays = arrays
+class Preparation(Formula, ABC):
+    """A map of feature vectors, as a torch module; what it learns has the side "d" for features."""
 
     @classmethod
     @abstractmethod
@@ -36,23 +24,13 @@ class Preparation(ABC):
         """Learn from the labelled images and, if need be, the pool."""
 
     @abstractmethod
-    def transform(self, x: Matrix) -> Matrix:
-        """(n, d) -> (n, d')."""
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, d) -> (n, d'), in double precision."""
 
-    def __call__(self, inputs: Inputs) -> Matrix:
+    def of(self, inputs: Inputs) -> Matrix:
         """All inputs as (N, d'); images are taken as flat pixels."""
-        return joined(len(inputs), (self.transform(flat(chunk)) for chunk in chunks(inputs)))
-
-    def module(self) -> nn.Module:
-        """The same as `transform` in torch, (n, d) -> (n, d') in double precision, for models that are exported.
-
-        Raises:
-            PrenError: If there is none.
-        """
-        raise PrenError(
-            "export-unsupported",
-            f"The preparation {type(self).__name__} has no module, so its models cannot be exported.",
-        )
+        prepare = nn.Sequential(Flat(), self).cpu()  # a network may have taken it to its device
+        return run(prepare, inputs)
 
     def width(self, d: int) -> int:
         """d', for features of length d."""
@@ -65,24 +43,9 @@ class Preparation(ABC):
         Raises:
             ValueError: If they are not those of features of length d.
         """
-        if arrays.keys() != set(cls.learns):
-            raise ValueError(f"the preparation of features holds {sorted(arrays)}, not {sorted(cls.learns)}")
-        if any(array.shape[:1] != (d,) for array in arrays.values()):
-            raise ValueError(f"the preparation is not that of {d} features")
+        cls.check("preparation", arrays, d=d)
         return cls(**arrays)
 
 
 PREPARATIONS: Registry[type[Preparation]] = Registry("preparation of features")
 register_preparation = PREPARATIONS.register
-
-
-def flat(chunk: Tensor) -> Matrix:
-    """(n, *sample_shape) as (n, d) in double precision; images become flat pixels."""
-    return chunk.flatten(1).double().numpy()
-
-
-def unit(rows: Matrix) -> Matrix:
-    """Rows (n, d) brought to unit length; a row of zeros stays one."""
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: Matrix = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
-    return scaled

@@ -5,12 +5,14 @@ What they need to know is learned from the labelled images alone, by scikit-lear
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from torch import nn
+from torch import Tensor
 
-from pren.methods import formulas
-from pren.methods.preparation.base import Matrix, Preparation, flat, register_preparation, unit
+from pren.methods.formulas import Matrix, Sides, flat, unit
+from pren.methods.preparation.base import Preparation, register_preparation
 from pren.problem import Problem
 from pren.problem.inputs import chunks
 
@@ -24,26 +26,18 @@ class Raw(Preparation):
         """There is nothing to learn."""
         return cls()
 
-    def transform(self, x: Matrix) -> Matrix:
+    def forward(self, x: Tensor) -> Tensor:
         """The same (n, d)."""
         return x
-
-    def module(self) -> nn.Module:
-        """See `Preparation.module`."""
-        return nn.Identity()
 
 
 @register_preparation("l2")
 class UnitLength(Raw):
     """Each image brought to unit length."""
 
-    def transform(self, x: Matrix) -> Matrix:
+    def forward(self, x: Tensor) -> Tensor:
         """(n, d), each row of length 1; a row of zeros stays one."""
         return unit(x)
-
-    def module(self) -> nn.Module:
-        """See `Preparation.module`."""
-        return formulas.Unit()
 
 
 class _Affine(Preparation):
@@ -53,15 +47,14 @@ class _Affine(Preparation):
     and then counts by its raw size. Here it becomes 0.
     """
 
-    learns = ("shift", "scale")
+    learns: ClassVar[Sides] = {"shift": ("d",), "scale": ("d",)}
 
-    def transform(self, x: Matrix) -> Matrix:
+    shift: Tensor
+    scale: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
         """Scale (n, d)."""
-        return (x - self.arrays["shift"]) * self.arrays["scale"]
-
-    def module(self) -> nn.Module:
-        """See `Preparation.module`."""
-        return formulas.Affine(self.arrays["shift"], self.arrays["scale"])
+        return (x - self.shift) * self.scale
 
 
 @register_preparation("standard")
@@ -73,7 +66,7 @@ class Standard(_Affine):
         """Learn from the labelled images, chunk by chunk."""
         scaler = StandardScaler()
         for chunk in chunks(problem.train):
-            scaler.partial_fit(flat(chunk))
+            scaler.partial_fit(flat(chunk).numpy())
         return cls(shift=scaler.mean_, scale=_inverse(np.sqrt(scaler.var_)))
 
 
@@ -86,7 +79,7 @@ class MinMax(_Affine):
         """Learn from the labelled images, chunk by chunk."""
         scaler = MinMaxScaler()
         for chunk in chunks(problem.train):
-            scaler.partial_fit(flat(chunk))
+            scaler.partial_fit(flat(chunk).numpy())
         return cls(shift=scaler.data_min_, scale=_inverse(scaler.data_range_))
 
 

@@ -6,14 +6,16 @@ directions of labelled and pool images together, and unit length again.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import torch
 from scipy.linalg import eigh
-from torch import Tensor, nn
+from torch import Tensor
 
 from pren.foundation.errors import PrenError
-from pren.methods import formulas
-from pren.methods.preparation.base import Matrix, Preparation, flat, register_preparation, unit
+from pren.methods.formulas import Matrix, Sides, flat, unit
+from pren.methods.preparation.base import Preparation, register_preparation
 from pren.problem import Problem
 from pren.problem.inputs import Inputs, chunks
 
@@ -34,7 +36,10 @@ class Whitened(Preparation):
     out.
     """
 
-    learns = ("centre", "map")
+    learns: ClassVar[Sides] = {"centre": ("d",), "map": ("d", "k")}
+
+    centre: Tensor
+    map: Tensor
 
     @classmethod
     def fit(cls, problem: Problem) -> Whitened:
@@ -68,41 +73,25 @@ class Whitened(Preparation):
         _, directions = eigh(whiten @ spread @ whiten, subset_by_index=(d - kept, d - 1))
         return cls(centre=centre, map=whiten @ directions[:, ::-1])
 
-    def transform(self, x: Matrix) -> Matrix:
+    def forward(self, x: Tensor) -> Tensor:
         """(n, d) -> (n, directions kept), each of length 1, or 0 at the centre."""
-        deviations = _rooted(x) - self.arrays["centre"]
-        deviations[np.linalg.norm(deviations, axis=1) <= ROUNDING] = 0.0  # which has no direction
-        return unit(deviations @ self.arrays["map"])
-
-    def module(self) -> nn.Module:
-        """See `Preparation.module`."""
-        return WhitenedModule(self.arrays["centre"], self.arrays["map"])
+        return whitened(x, self.centre, self.map)
 
     def width(self, d: int) -> int:
         """How many directions are kept."""
-        return int(self.arrays["map"].shape[1])
+        return self.map.shape[1]
 
 
-class WhitenedModule(nn.Module):
-    """What `Whitened.transform` does, in torch, with a centre (d,) and a map (d, k)."""
-
-    centre: Tensor
-    map: Tensor
-
-    def __init__(self, centre: Matrix, map: Matrix) -> None:
-        super().__init__()
-        self.register_buffer("centre", formulas.fixed(centre))
-        self.register_buffer("map", formulas.fixed(map))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(n, d) -> (n, k)."""
-        deviations = formulas.unit(x.sign() * x.abs().sqrt()) - self.centre
-        off_centre = torch.linalg.vector_norm(deviations, dim=1, keepdim=True) > ROUNDING
-        return formulas.unit(deviations * off_centre @ self.map)
+def whitened(x: Tensor, centre: Tensor, directions: Tensor) -> Tensor:
+    """u(W (u(√x) - c)) of x (n, d), with c (d,) and directions Wᵀ (d, k): (n, k)."""
+    deviations = rooted(x) - centre
+    off_centre = torch.linalg.vector_norm(deviations, dim=1, keepdim=True) > ROUNDING  # at it there is no direction
+    return unit(deviations * off_centre @ directions)
 
 
-def _rooted(x: Matrix) -> Matrix:
-    return unit(np.sign(x) * np.sqrt(np.abs(x)))
+def rooted(x: Tensor) -> Tensor:
+    """u(√x) of x (n, d), √ with its sign."""
+    return unit(x.sign() * x.abs().sqrt())
 
 
 def _moments(inputs: Inputs) -> tuple[int, Matrix, Matrix]:
@@ -110,7 +99,7 @@ def _moments(inputs: Inputs) -> tuple[int, Matrix, Matrix]:
     d = int(np.prod(inputs.sample_shape))
     total, gram = np.zeros(d), np.zeros((d, d))
     for chunk in chunks(inputs):
-        x = _rooted(flat(chunk))
+        x = rooted(flat(chunk)).numpy()
         total += x.sum(axis=0)
         gram += x.T @ x
     return len(inputs), total, gram
@@ -121,7 +110,7 @@ def _class_means(problem: Problem) -> tuple[Matrix, Matrix]:
     sizes = np.bincount(problem.labels, minlength=len(problem.classes)).astype(np.float64)
     sums, start = np.zeros((len(sizes), int(np.prod(problem.train.sample_shape)))), 0
     for chunk in chunks(problem.train):
-        np.add.at(sums, problem.labels[start : start + len(chunk)], _rooted(flat(chunk)))
+        np.add.at(sums, problem.labels[start : start + len(chunk)], rooted(flat(chunk)).numpy())
         start += len(chunk)
     seen = sizes > 0
     return sums[seen] / sizes[seen, None], sizes[seen]

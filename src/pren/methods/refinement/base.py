@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import softmax
-from torch import Tensor, nn
+from torch import Tensor
 
-from pren.foundation.errors import PrenError
 from pren.foundation.registry import Registry
+from pren.methods.formulas import Formula, on_arrays
 from pren.problem import ClassTable
 
 Scores = NDArray[np.float64]
 Classes = NDArray[np.bool_]
-Sides = Mapping[str, tuple[str, ...]]  # of arrays by name, what their sides are
 Self = TypeVar("Self", bound="Refinement")
 
 DECIDED = 3.0  # how much the method's scores, of variance 1 for each image, are believed at the start
@@ -50,30 +48,46 @@ class ScoredPool:
     balance: float = 0.0
 
     def balanced(self) -> Classes:
-        """(C,) which of the candidates are held to equal size: nobody knows how many images the unseen ones have."""
+        """(C,) which of the candidates are held to equal size: how many images the unseen ones have is not known."""
         return self.classes.unseen[self.candidates]
+
+    def shares(self) -> Scores:
+        """(N, C) how much each image is of each candidate by the method's scores; see `shares`."""
+        columns = np.flatnonzero(self.candidates)
+        result = np.empty((len(self.scores), len(columns)))
+        for block in blocks(*result.shape):
+            result[block] = on_arrays(shares, self.scores[block][:, columns])
+        return result
 
     def places(self) -> NDArray[np.int64]:
         """(n,) where the classes of the labelled images stand among the candidates."""
         return np.cumsum(self.candidates)[self.labels] - 1
 
 
-class Refinement(ABC):
-    """A map of scores, learned from a scored pool, that any image goes through by itself.
+class Refinement(Formula, ABC):
+    """A map of scores, learned from a scored pool, that any image goes through by itself: a torch module.
+
+    What it learns has the sides "C" candidates, "L" classes, "d" features, "one"; any other letter is a length of its
+    own.
 
     Args:
         candidates: (L,) the C classes that an image can be taken for.
         **arrays: What was learned, by the names in `learns`.
     """
 
-    # The arrays it learns, and how long their sides are: "C" candidates, "L" classes, "d" features, "one"; any other
-    # letter is a length of its own.
-    learns: ClassVar[Sides] = {}
-    looks: ClassVar[bool] = True  # whether it looks at anything at all: if not, nothing is computed for it
+    changes_scores: ClassVar[bool] = True  # if not, nothing is computed for it
+
+    columns: Tensor
+    others: Tensor | None  # torch cannot save a tensor of nothing
+    order: Tensor
 
     def __init__(self, candidates: Classes, **arrays: Scores) -> None:
+        super().__init__(**arrays)
         self.candidates = candidates
-        self.arrays = arrays
+        columns, others = np.flatnonzero(candidates), np.flatnonzero(~candidates)
+        self.register_buffer("columns", torch.from_numpy(columns))
+        self.register_buffer("others", torch.from_numpy(others) if len(others) else None)
+        self.register_buffer("order", torch.from_numpy(np.argsort(np.concatenate([columns, others]))))
 
     @classmethod
     @abstractmethod
@@ -81,19 +95,8 @@ class Refinement(ABC):
         """Learn from a pool."""
 
     @abstractmethod
-    def scores(self, scores: Scores, features: Scores) -> Scores:
-        """Scores (n, L) of a method and features (n, d) -> (n, L)."""
-
-    def module(self) -> RefinementModule:
-        """The same as `scores` in torch, for models that are exported.
-
-        Raises:
-            PrenError: If there is none.
-        """
-        raise PrenError(
-            "export-unsupported",
-            f"The refinement {type(self).__name__} has no module, so its models cannot be exported.",
-        )
+    def forward(self, scores: Tensor, features: Tensor) -> Tensor:
+        """Scores (n, L) of a method and features (n, d), both in double precision -> (n, L)."""
 
     @classmethod
     def restore(cls: type[Self], arrays: dict[str, Scores], candidates: Classes, d: int) -> Self:
@@ -102,56 +105,14 @@ class Refinement(ABC):
         Raises:
             ValueError: If they are not those of such candidates and features of length d.
         """
-        if arrays.keys() != cls.learns.keys():
-            raise ValueError(f"the refinement holds {sorted(arrays)}, not {sorted(cls.learns)}")
-        sizes = {"C": int(candidates.sum()), "L": len(candidates), "d": d, "one": 1}
-        for name, sides in cls.learns.items():
-            shape = arrays[name].shape
-            if len(shape) != len(sides) or any(
-                sizes.setdefault(side, length) != length for side, length in zip(sides, shape, strict=True)
-            ):
-                raise ValueError(f"{name} of the refinement cannot be of shape {shape}")
+        cls.check("refinement", arrays, C=int(candidates.sum()), L=len(candidates), d=d, one=1)
         return cls(candidates, **arrays)
 
-    def _widened(self, refined: Scores, scores: Scores) -> Scores:
+    def widened(self, refined: Tensor, scores: Tensor) -> Tensor:
         """Refined scores (n, C) of the candidates as (n, L).
 
         Classes that are no candidates come after all candidates, in the order that the method's scores give them.
         """
-        wide = np.empty_like(scores)
-        wide[:, self.candidates] = refined
-        if not self.candidates.all():
-            others = scores[:, ~self.candidates]
-            behind = refined.min(axis=1, keepdims=True) - 1.0
-            wide[:, ~self.candidates] = behind + others - others.max(axis=1, keepdims=True)
-        return wide
-
-
-class RefinementModule(nn.Module):
-    """A refinement in torch, in double precision; one writes `refined`.
-
-    Args:
-        candidates: (L,) the C classes that an image can be taken for.
-    """
-
-    columns: Tensor
-    others: Tensor | None  # torch cannot save a tensor of nothing
-    order: Tensor
-
-    def __init__(self, candidates: Classes) -> None:
-        super().__init__()
-        columns, others = np.flatnonzero(candidates), np.flatnonzero(~candidates)
-        self.register_buffer("columns", torch.from_numpy(columns))
-        self.register_buffer("others", torch.from_numpy(others) if len(others) else None)
-        self.register_buffer("order", torch.from_numpy(np.argsort(np.concatenate([columns, others]))))
-
-    def refined(self, scores: Tensor, features: Tensor) -> Tensor:
-        """Scores (n, C) of the candidates and features (n, d) -> (n, C)."""
-        raise NotImplementedError
-
-    def forward(self, scores: Tensor, features: Tensor) -> Tensor:
-        """Scores (n, L) and features (n, d) -> (n, L); see `Refinement._widened`."""
-        refined = self.refined(scores[:, self.columns], features)
         if self.others is None:
             return refined
         others = scores[:, self.others]
@@ -168,14 +129,14 @@ register_refinement = REFINEMENTS.register
 class Unrefined(Refinement):
     """Scores as they are."""
 
-    looks = False
+    changes_scores = False
 
     @classmethod
     def fit(cls, pool: ScoredPool) -> Unrefined:
         """There is nothing to learn."""
         return cls(pool.candidates)
 
-    def scores(self, scores: Scores, features: Scores) -> Scores:
+    def forward(self, scores: Tensor, features: Tensor) -> Tensor:
         """The same (n, L)."""
         return scores
 
@@ -187,23 +148,12 @@ def blocks(images: int, classes: int) -> Iterator[slice]:
         yield slice(start, min(start + size, images))
 
 
-def shares(scores: Scores, candidates: Classes) -> Scores:
-    """How much an image is of each candidate by the method's scores (n, L): (n, C), rows of sum 1.
+def shares(scores: Tensor) -> Tensor:
+    """How much an image is of each candidate by the method's scores (n, C) of these: (n, C), rows of sum 1.
 
     Scores have no unit: an image's are brought to mean 0 and variance 1 first.
     """
-    columns = np.flatnonzero(candidates)
-    result = np.empty((len(scores), len(columns)))
-    for block in blocks(*result.shape):
-        centred = scores[block][:, columns]
-        centred -= centred.mean(axis=1, keepdims=True)
-        spread = centred.std(axis=1, keepdims=True)
-        scaled = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
-        result[block] = softmax(DECIDED * scaled, axis=1)
-    return result
-
-
-def squared_distances(x: Scores, centres: Scores) -> Scores:
-    """‖x_i - c_j‖² (n, k) of x (n, d) and centres (k, d)."""
-    squares: Scores = (x**2).sum(axis=1)[:, None] - 2 * x @ centres.T + (centres**2).sum(axis=1)
-    return np.maximum(squares, 0.0, out=squares)  # of rounding
+    centred = scores - scores.mean(dim=1, keepdim=True)
+    spread = centred.square().mean(dim=1, keepdim=True).sqrt()
+    scaled = centred / torch.where(spread > 0, spread, torch.ones_like(spread))
+    return (DECIDED * scaled).softmax(dim=1)

@@ -1,4 +1,4 @@
-"""Label propagation on a graph of anchors: an image takes after those that look like it.
+"""Label propagation on a graph of anchors: an image takes after those that are like it.
 
 Every image is linked to the few nearest of some anchors, which are centres of k-means, and images that share anchors
 share labels (Liu, He & Chang, "Large graph construction for scalable semi-supervised learning", ICML 2010). Nothing is
@@ -24,19 +24,15 @@ from scipy.sparse import csr_array
 from sklearn.cluster import MiniBatchKMeans
 from torch import Tensor
 
-from pren.methods import formulas
+from pren.methods.formulas import Sides, on_arrays, squared_distances
 from pren.methods.refinement.base import (
-    DECIDED,
     Classes,
     Refinement,
-    RefinementModule,
     ScoredPool,
     Scores,
-    Sides,
     blocks,
     register_refinement,
     shares,
-    squared_distances,
 )
 
 ANCHORS_PER_CLASS = 10
@@ -52,37 +48,35 @@ class LabelPropagation(Refinement):
 
     learns: ClassVar[Sides] = {"anchors": ("A", "d"), "width": ("one",), "shares": ("A", "C"), "weights": ("C",)}
 
+    anchors: Tensor
+    width: Tensor
+    shares: Tensor
+    weights: Tensor
+
     @classmethod
     def fit(cls, pool: ScoredPool) -> LabelPropagation:
         """Find anchors, spread the labels over them, and weigh the classes."""
         images, classes = len(pool.features), int(pool.candidates.sum())
-        everybody = np.concatenate([pool.features, pool.labelled])
-        anchors = find_anchors(everybody, ANCHORS_PER_CLASS * classes)
-        places, distances = nearest(everybody, anchors)
+        everyone = np.concatenate([pool.features, pool.labelled])
+        anchors = find_anchors(everyone, ANCHORS_PER_CLASS * classes)
+        places, distances = nearest_in_blocks(everyone, anchors)
         width = np.array([distances[:, : places.shape[1]].mean() or 1.0])  # all images may be the same
-        links = as_matrix(places, weights_of(distances, width), len(anchors))
-        start = shares(pool.scores, pool.candidates)
+        links = as_matrix(places, on_arrays(weights_of, distances, width), len(anchors))
+        start = pool.shares()
         spread_out = spread(links[:images], start, links[images:], pool.places())
-        found = cls(pool.candidates, anchors=anchors, width=width, shares=spread_out, weights=np.ones(classes))
+        weights = np.ones(classes)
         if pool.balance > 0:
             masses = (1 - KEPT) * np.asarray(links[:images].sum(axis=0)) @ spread_out + KEPT * start.sum(axis=0)
-            found.arrays["weights"] = class_weights(masses, pool.balanced(), pool.balance)
-        return found
+            weights = class_weights(masses, pool.balanced(), pool.balance)
+        return cls(pool.candidates, anchors=anchors, width=width, shares=spread_out, weights=weights)
 
-    def scores(self, scores: Scores, features: Scores) -> Scores:
+    def forward(self, scores: Tensor, features: Tensor) -> Tensor:
         """(n, L)."""
-        learned = self.arrays
-        refined = shares(scores, self.candidates)
-        for block in blocks(len(refined), max(len(learned["anchors"]), refined.shape[1])):
-            places, distances = nearest(features[block], learned["anchors"])
-            links = as_matrix(places, weights_of(distances, learned["width"]), len(learned["anchors"]))
-            refined[block] = (1 - KEPT) * (links @ learned["shares"]) + KEPT * refined[block]
-        refined *= learned["weights"]
-        return self._widened(refined, scores)
-
-    def module(self) -> RefinementModule:
-        """See `Refinement.module`."""
-        return LabelPropagationModule(self.candidates, self.arrays)
+        places, distances = nearest(features, self.anchors)
+        links = weights_of(distances, self.width)
+        propagated = (links[:, :, None] * self.shares[places]).sum(dim=1)
+        start = shares(scores[:, self.columns])
+        return self.widened(((1 - KEPT) * propagated + KEPT * start) * self.weights, scores)
 
     @classmethod
     def restore(cls, arrays: dict[str, Scores], candidates: Classes, d: int) -> LabelPropagation:
@@ -91,42 +85,6 @@ class LabelPropagation(Refinement):
         if not len(arrays["anchors"]) or not (arrays["width"] > 0).all():
             raise ValueError("the refinement has no anchors, or their width is not positive")
         return restored
-
-
-class LabelPropagationModule(RefinementModule):
-    """What `LabelPropagation.scores` does, in torch, with the same arrays."""
-
-    anchors: Tensor
-    width: Tensor
-    shares: Tensor
-    weights: Tensor
-
-    def __init__(self, candidates: Classes, arrays: dict[str, Scores]) -> None:
-        super().__init__(candidates)
-        for name, array in arrays.items():
-            self.register_buffer(name, formulas.fixed(array))
-
-    def refined(self, scores: Tensor, features: Tensor) -> Tensor:
-        """(n, C)."""
-        centred = scores - scores.mean(dim=1, keepdim=True)
-        spread = centred.square().mean(dim=1, keepdim=True).sqrt()
-        scaled = centred / torch.where(spread > 0, spread, torch.ones_like(spread))
-        start = (DECIDED * scaled).softmax(dim=1)
-        places, links = self._links(features)
-        propagated = (links[:, :, None] * self.shares[places]).sum(dim=1)
-        return ((1 - KEPT) * propagated + KEPT * start) * self.weights
-
-    def _links(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Places (n, k) of the nearest anchors and their weights (n, k); see `weights_of`."""
-        count = min(LINKS, len(self.anchors))
-        squares = formulas.squared_distances(features, self.anchors)
-        distances, places = squares.topk(min(count + 1, len(self.anchors)), dim=1, largest=False)
-        gaussian = (-(distances - distances[:, :1]) / self.width).exp()
-        weights = gaussian[:, :count]
-        if len(self.anchors) > count:
-            weights = weights - gaussian[:, count:]
-        weights = torch.where(weights[:, :1] == 0, torch.ones_like(weights), weights)
-        return places[:, :count], weights / weights.sum(dim=1, keepdim=True)
 
 
 def find_anchors(X: Scores, most: int) -> Scores:
@@ -138,33 +96,35 @@ def find_anchors(X: Scores, most: int) -> Scores:
     return anchors
 
 
-def nearest(x: Scores, anchors: Scores) -> tuple[NDArray[np.int64], Scores]:
+def nearest(x: Tensor, anchors: Tensor) -> tuple[Tensor, Tensor]:
     """Places (n, k) of the nearest anchors, nearest first, and squared distances (n, k + 1) of them and the next one.
 
     Where there is no next one, it is infinitely far away.
     """
     count = min(LINKS, len(anchors))
-    places, distances = np.empty((len(x), count), dtype=np.int64), np.full((len(x), count + 1), np.inf)
-    for block in blocks(len(x), len(anchors)):
-        squares = squared_distances(x[block], anchors)
-        closest = np.argpartition(squares, min(count, len(anchors) - 1), axis=1)[:, : count + 1]
-        order = np.argsort(np.take_along_axis(squares, closest, axis=1), axis=1)
-        closest = np.take_along_axis(closest, order, axis=1)
-        places[block] = closest[:, :count]
-        distances[block, : closest.shape[1]] = np.take_along_axis(squares, closest, axis=1)
+    distances, places = squared_distances(x, anchors).topk(min(count + 1, len(anchors)), dim=1, largest=False)
+    if len(anchors) == count:
+        distances = torch.nn.functional.pad(distances, (0, 1), value=torch.inf)
+    return places[:, :count], distances
+
+
+def nearest_in_blocks(x: Scores, anchors: Scores) -> tuple[NDArray[np.int64], Scores]:
+    """`nearest` of any number of images."""
+    centres = torch.from_numpy(anchors)
+    parts = [nearest(torch.from_numpy(x[block]), centres) for block in blocks(len(x), len(anchors))]
+    places, distances = (torch.cat(part).numpy() for part in zip(*parts, strict=True))
     return places, distances
 
 
-def weights_of(distances: Scores, width: Scores) -> Scores:
+def weights_of(distances: Tensor, width: Tensor) -> Tensor:
     """Links (n, k) of sum 1: Gaussian weights less that of the next anchor.
 
     So nothing jumps where two anchors are as near as each other and only one of them is among the nearest.
     """
-    gaussian = np.exp(-(distances - distances[:, :1]) / width)
+    gaussian = (-(distances - distances[:, :1]) / width).exp()
     weights = gaussian[:, :-1] - gaussian[:, -1:]
-    weights[weights[:, 0] == 0] = 1.0  # all are as near as each other
-    result: Scores = weights / weights.sum(axis=1, keepdims=True)
-    return result
+    weights = torch.where(weights[:, :1] == 0, torch.ones_like(weights), weights)  # all are as near as each other
+    return weights / weights.sum(dim=1, keepdim=True)
 
 
 def as_matrix(places: NDArray[np.int64], weights: Scores, anchors: int) -> csr_array:

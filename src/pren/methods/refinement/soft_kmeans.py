@@ -1,4 +1,4 @@
-"""Soft k-means: images that look alike get the same label.
+"""Soft k-means: images that are alike get the same label.
 
 A method's scores say where each class lies among the images of the pool; from there the pool speaks for itself. It is a
 mixture of Gaussians of one variance, fitted by EM. With balance=0 the classes have equal weights and nothing is assumed
@@ -13,18 +13,14 @@ import numpy as np
 from scipy.special import softmax
 from torch import Tensor
 
-from pren.methods.formulas import Gaussians
+from pren.methods.formulas import Sides, gaussian_scores, on_arrays, squared_distances
 from pren.methods.refinement.base import (
     Classes,
     Refinement,
-    RefinementModule,
     ScoredPool,
     Scores,
-    Sides,
     blocks,
     register_refinement,
-    shares,
-    squared_distances,
 )
 from pren.methods.refinement.sinkhorn import even_offsets
 
@@ -41,10 +37,14 @@ class SoftKMeans(Refinement):
 
     learns: ClassVar[Sides] = {"means": ("C", "d"), "variance": ("one",), "offsets": ("C",)}
 
+    means: Tensor
+    variance: Tensor
+    offsets: Tensor
+
     @classmethod
     def fit(cls, pool: ScoredPool) -> SoftKMeans:
         """EM from the method's scores; memory for two arrays (N, C)."""
-        q = shares(pool.scores, pool.candidates)
+        q = pool.shares()
         densities, even = np.empty_like(q), np.zeros(q.shape[1])
         for _ in range(STEPS):
             means, variance = maximise(pool, q, densities)
@@ -55,17 +55,9 @@ class SoftKMeans(Refinement):
                 q[block] = softmax(densities[block] + offsets, axis=1)
         return cls(pool.candidates, means=means, variance=np.array([variance]), offsets=offsets)
 
-    def scores(self, scores: Scores, features: Scores) -> Scores:
-        """(n, L)."""
-        refined = np.empty((len(scores), len(self.arrays["means"])))
-        for block in blocks(*refined.shape):
-            squares = squared_distances(features[block], self.arrays["means"])
-            refined[block] = -0.5 * squares / self.arrays["variance"] + self.arrays["offsets"]
-        return self._widened(refined, scores)
-
-    def module(self) -> RefinementModule:
-        """See `Refinement.module`."""
-        return SoftKMeansModule(self.candidates, Gaussians(**self.arrays))
+    def forward(self, scores: Tensor, features: Tensor) -> Tensor:
+        """(n, L): the features alone decide among the candidates."""
+        return self.widened(gaussian_scores(features, self.means, self.variance, self.offsets), scores)
 
     @classmethod
     def restore(cls, arrays: dict[str, Scores], candidates: Classes, d: int) -> SoftKMeans:
@@ -74,19 +66,6 @@ class SoftKMeans(Refinement):
         if not (arrays["variance"] > 0).all():
             raise ValueError("the variance of the refinement must be positive")
         return restored
-
-
-class SoftKMeansModule(RefinementModule):
-    """What `SoftKMeans.scores` does, in torch."""
-
-    def __init__(self, candidates: Classes, densities: Gaussians) -> None:
-        super().__init__(candidates)
-        self.densities = densities
-
-    def refined(self, scores: Tensor, features: Tensor) -> Tensor:
-        """The features alone decide."""
-        densities: Tensor = self.densities(features)
-        return densities
 
 
 def maximise(pool: ScoredPool, q: Scores, densities: Scores) -> tuple[Scores, float]:
@@ -102,7 +81,7 @@ def maximise(pool: ScoredPool, q: Scores, densities: Scores) -> tuple[Scores, fl
     means = sums / np.maximum(counts, np.finfo(np.float64).tiny)[:, None]
     total = float(((pool.labelled - means[places]) ** 2).sum())
     for block in blocks(*q.shape):
-        densities[block] = squared_distances(X[block], means)
+        densities[block] = on_arrays(squared_distances, X[block], means)
         total += float((q[block] * densities[block]).sum())
     variance = total / (X.size + pool.labelled.size) or 1.0  # all images may be the same
     densities *= -0.5

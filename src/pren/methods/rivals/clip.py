@@ -10,12 +10,11 @@ from torch import Tensor, nn
 
 from pren.foundation.errors import PrenError
 from pren.methods.base import Method
-from pren.methods.formulas import Bilinear, Flat, Unit
-from pren.methods.module import no_module
+from pren.methods.formulas import Cosine, Flat
 from pren.methods.params import param
-from pren.methods.preparation import Matrix, flat, unit
+from pren.methods.preparation import Preparation
+from pren.methods.refinement import Refinement
 from pren.problem import Problem
-from pren.problem.inputs import Inputs, chunks
 
 log = logging.getLogger(__name__)
 
@@ -56,17 +55,15 @@ class CLIP(Method):
                 encoder or "no encoder",
             )
 
-    def _scores(self, inputs: Inputs) -> Matrix:
-        order = self._order()
-        directions = unit(self.classes_.signatures[order])
-        cosines = [unit(flat(chunk)) @ directions.T for chunk in chunks(inputs)]
-        return np.concatenate(cosines)[:, np.argsort(order)] / self.temperature
+    def _scorer(self) -> nn.Module:
+        return self._in_table_order(Cosine(self.classes_.signatures[self._order()], self.temperature))
 
     def _parts(self) -> tuple[nn.Module, nn.Module]:
-        if self.refinement_.looks and self.features != "raw":
-            raise no_module(self, "it scores raw features, and its refinement takes prepared ones (features=raw helps)")
-        directions = unit(self.classes_.signatures) / self.temperature
-        return Flat(), nn.Sequential(Unit(), Bilinear(directions.T))
+        return Flat(), self._scorer()
+
+    def _refiner(self) -> nn.Module | None:
+        assert self.preparation_ is not None
+        return OnPrepared(self.preparation_, self.refinement_) if self.refinement_.changes_scores else None
 
     def _misfit(self) -> str | None:
         """What keeps features and signatures from being compared."""
@@ -79,3 +76,17 @@ class CLIP(Method):
         super()._restore(tensors, facts)
         if fault := self._misfit():
             raise ValueError(fault)
+
+
+class OnPrepared(nn.Module):
+    """A refinement that takes prepared features where scores are of raw ones."""
+
+    def __init__(self, preparation: Preparation, refinement: Refinement) -> None:
+        super().__init__()
+        self.preparation = preparation
+        self.refinement = refinement
+
+    def forward(self, scores: Tensor, features: Tensor) -> Tensor:
+        """Scores (n, L) and raw features (n, d) -> (n, L)."""
+        refined: Tensor = self.refinement(scores, self.preparation(features))
+        return refined

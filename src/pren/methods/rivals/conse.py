@@ -1,18 +1,15 @@
-"""ConSE (Norouzi et al. 2014): an image's signature is the mean of those of the seen classes it looks like."""
+"""ConSE (Norouzi et al. 2014): an image's signature is the mean of those of the most probable seen classes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
-import numpy as np
-from scipy.special import softmax
 from torch import Tensor, nn
 
 from pren.methods.base import SCALINGS
-from pren.methods.formulas import cosine, fixed
+from pren.methods.formulas import Cosine, fixed
 from pren.methods.params import learned, param
-from pren.methods.preparation import PREPARATIONS, Matrix, unit
+from pren.methods.preparation import PREPARATIONS, Matrix
 from pren.methods.rivals.classifiers import cross_entropy, fit_classifiers
 from pren.methods.rivals.linear import LinearMethod
 from pren.methods.space import Real, Whole
@@ -49,26 +46,18 @@ class ConSE(LinearMethod):
         X, labels = self._features(problem.train), self._places(problem)
         return fit_classifiers(X, labels, len(A), cross_entropy, self.reg, self.iterations)
 
-    def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
-        A = self._seen()
-        table = unit(signatures)
-        return lambda x: unit(mixture(softmax(x @ self.weights_.T, axis=1), A, self.top)) @ table.T
-
-    def _scorer_module(self) -> nn.Module:
-        return nn.Sequential(Mixture(self.weights_, self._seen(), self.top), cosine(unit(self.classes_.signatures)))
+    def _scorer_of(self, signatures: Matrix) -> nn.Module:
+        return nn.Sequential(Mixture(self.weights_, self._seen(), self.top), Cosine(signatures))
 
 
-def mixture(p: Matrix, signatures: Matrix, top: int) -> Matrix:
+def mixture(p: Tensor, signatures: Tensor, top: int) -> Tensor:
     """(n, m) the mean of the `top` most probable signatures (C, m), weighted by their probabilities p (n, C)."""
-    best = np.argsort(-p, axis=1, kind="stable")[:, :top]
-    kept = np.zeros_like(p)
-    np.put_along_axis(kept, best, np.take_along_axis(p, best, axis=1), axis=1)
-    mixed: Matrix = kept @ signatures / kept.sum(axis=1, keepdims=True)
-    return mixed
+    kept, best = p.topk(min(top, len(signatures)), dim=1)
+    return (kept[:, :, None] * signatures[best]).sum(dim=1) / kept.sum(dim=1, keepdim=True)
 
 
 class Mixture(nn.Module):
-    """f(x) in torch, from W (C, d), signatures (C, m) and T."""
+    """f(x) from W (C, d), signatures (C, m) and T."""
 
     weights: Tensor
     signatures: Tensor
@@ -77,9 +66,8 @@ class Mixture(nn.Module):
         super().__init__()
         self.register_buffer("weights", fixed(weights.T))
         self.register_buffer("signatures", fixed(signatures))
-        self.top = min(top, len(signatures))
+        self.top = top
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, d) -> (n, m)."""
-        p, best = (x @ self.weights).softmax(dim=1).topk(self.top, dim=1)
-        return (p[:, :, None] * self.signatures[best]).sum(dim=1) / p.sum(dim=1, keepdim=True)
+        return mixture((x @ self.weights).softmax(dim=1), self.signatures, self.top)

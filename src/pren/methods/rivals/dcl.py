@@ -12,14 +12,13 @@ from torch import nn
 from pren.core.pseudo import best_candidate
 from pren.foundation.seeds import stream
 from pren.methods.base import SCALINGS, Method
-from pren.methods.formulas import Bilinear
+from pren.methods.formulas import Affine
 from pren.methods.params import learned, param
 from pren.methods.preparation import PREPARATIONS, Matrix
 from pren.methods.rivals.classifiers import fit_classifiers, weighted_one_versus_other
 from pren.methods.rivals.posterior import eszsl_weights, mean_length, posterior
 from pren.methods.space import Real, Whole
 from pren.problem import Problem, candidates_of
-from pren.problem.inputs import Inputs
 
 MOST_STEPS = 200  # of L-BFGS; nearly there is good enough for a pseudo-label
 Samples = tuple[NDArray[np.int64], NDArray[np.int64], Matrix]  # images of the pool, their classes, their weights
@@ -127,11 +126,8 @@ class DCL(Method):
         fitted = fit_classifiers(with_constant, position, len(kinds), loss, reg=1.0, iterations=MOST_STEPS)
         weights[rows], biases[rows] = fitted[:, :-1], fitted[:, -1]
 
-    def _scores(self, inputs: Inputs) -> Matrix:
-        return np.concatenate([x / self.length_ @ self.weights_.T + self.biases_ for x in self._chunks(inputs)])
-
-    def _scorer_module(self) -> nn.Module:
-        return Bilinear((self.weights_ / self.length_).T, self.biases_)
+    def _scorer(self) -> nn.Module:
+        return Affine((self.weights_ / self.length_).T, self.biases_)
 
 
 def diverse(X: Matrix, count: int, clusters: int, seed: int) -> NDArray[np.int64]:

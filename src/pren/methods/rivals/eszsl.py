@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
 from torch import nn
 
 from pren.methods.base import SCALINGS
-from pren.methods.formulas import Bilinear
+from pren.methods.formulas import Affine
 from pren.methods.params import learned, param
 from pren.methods.preparation import PREPARATIONS, Matrix
 from pren.methods.rivals.linear import LinearMethod, solve_ridge
@@ -19,7 +18,7 @@ from pren.problem import Problem
 class ESZSL(LinearMethod):
     """min_V ‖X V Aᵀ - Y‖² + g ‖V Aᵀ‖² + l ‖X V‖² + g l ‖V‖², X (n, d) features, A (|S|, m) signatures, Y in {-1, 1}.
 
-    Inductive: the pool is not looked at. Images are taken as flat pixels. Reference: "An embarrassingly simple approach
+    Inductive: the pool plays no part. Images are taken as flat pixels. Reference: "An embarrassingly simple approach
     to zero-shot learning", ICML 2015.
 
     Attributes:
@@ -45,9 +44,5 @@ class ESZSL(LinearMethod):
     def _attribute_map(self) -> Matrix:
         return self.weights_
 
-    def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
-        compatibility = self.weights_ @ signatures.T
-        return lambda x: x @ compatibility
-
-    def _scorer_module(self) -> nn.Module:
-        return Bilinear(self.weights_ @ self.classes_.signatures.T)
+    def _scorer_of(self, signatures: Matrix) -> nn.Module:
+        return Affine(self.weights_ @ signatures.T)

@@ -11,12 +11,12 @@ from sklearn.kernel_ridge import KernelRidge
 from torch import Tensor, nn
 
 from pren.methods.base import SCALINGS, Method
-from pren.methods.formulas import DiagonalGaussians
+from pren.methods.class_statistics import class_statistics
+from pren.methods.formulas import DiagonalGaussians, on_arrays
 from pren.methods.params import learned, param
 from pren.methods.preparation import PREPARATIONS, Matrix
 from pren.methods.space import Real
 from pren.problem import Problem
-from pren.problem.inputs import Inputs
 
 LARGEST_LOG = 50.0  # of a predicted variance: e^50 is as good as infinite, and still a number
 LEAST_MASS = 1e-8  # a component with fewer images than that stays where it is
@@ -87,10 +87,7 @@ class GFZSL(Method):
         self.variances_ = variances
         self.means_ = means
 
-    def _scores(self, inputs: Inputs) -> Matrix:
-        return np.concatenate([log_densities(x, self.means_, self.variances_) for x in self._chunks(inputs)])
-
-    def _scorer_module(self) -> nn.Module:
+    def _scorer(self) -> nn.Module:
         return DiagonalGaussians(self.means_, self.variances_)
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
@@ -99,31 +96,12 @@ class GFZSL(Method):
             raise ValueError("variances must be positive")
 
 
-def class_statistics(X: Matrix, labels: NDArray[np.int64], count: int) -> tuple[Matrix, Matrix]:
-    """Mean and variance (count, d) of the images of every class; those of a class without images are 0."""
-    members = np.zeros((len(X), count))
-    members[np.arange(len(X)), labels] = 1.0
-    sizes = np.maximum(members.sum(axis=0), 1.0)[:, None]
-    means = members.T @ X / sizes
-    return means, members.T @ (X - means[labels]) ** 2 / sizes
-
-
 def kernel_ridge(known: Matrix, values: Matrix, wanted: Matrix, ridge: float) -> Matrix:
     """Values (n, d) at the signatures `known` (n, m), carried over to `wanted` (u, m): (u, d)."""
     average = values.mean(axis=0)
     kernel = KernelRidge(alpha=ridge, kernel="poly", degree=2, gamma=1.0, coef0=1.0)
     carried: Matrix = kernel.fit(known, values - average).predict(wanted) + average
     return carried
-
-
-def log_densities(X: Matrix, means: Matrix, variances: Matrix) -> Matrix:
-    """log N(x; μ_k, diag σ²_k) for X (n, d) and K Gaussians (K, d): (n, K), as two products."""
-    centre = means.mean(axis=0)  # squares of large numbers would cost digits
-    X, means = X - centre, means - centre
-    precisions = 1 / variances
-    squares = X**2 @ precisions.T - 2 * X @ (means * precisions).T + (means**2 * precisions).sum(axis=1)
-    densities: Matrix = -0.5 * (squares + np.log(2 * np.pi * variances).sum(axis=1))
-    return densities
 
 
 def expectation_maximisation(
@@ -155,7 +133,7 @@ def expectation_maximisation(
     squares = shifted**2
     likelihoods: list[float] = []
     for _ in range(iterations):
-        densities = log_densities(X, means, variances)
+        densities = on_arrays(DiagonalGaussians(means, variances), X)
         likelihoods.append(float((np.logaddexp.reduce(densities, axis=1) - np.log(len(means))).mean()))
         if len(likelihoods) > 1 and likelihoods[-1] - likelihoods[-2] < tolerance:
             break

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from torch import nn
 
 from pren.foundation.errors import PrenError
 from pren.methods.base import Method
+from pren.methods.formulas import Affine
 from pren.methods.preparation import Matrix
 from pren.problem import Problem
 from pren.problem.inputs import Array, Inputs
 
 
 class LinearMethod(Method):
-    """A method that declares `weights_`, writes `_learn` and `_scorer`, and leaves the rest to this class.
+    """A method that declares `weights_`, writes `_learn` and `_scorer_of`, and leaves the rest to this class.
 
     Images are taken as flat pixels. Classes are handed over in the order of their names, so that the order of the class
     table changes no bit.
@@ -30,8 +31,8 @@ class LinearMethod(Method):
         """Learn the weights."""
 
     @abstractmethod
-    def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
-        """From all signatures (L, m) in the order of the names, a function from features (n, d) to scores (n, L)."""
+    def _scorer_of(self, signatures: Matrix) -> nn.Module:
+        """From all signatures (L, m) in the order of the names, what scores features: (n, d) -> (n, L)."""
 
     def _attribute_map(self) -> Matrix | None:
         """(d, m) W if the score of a class is xᵀ W a_c; None if it is something else."""
@@ -40,9 +41,9 @@ class LinearMethod(Method):
     def attribute_weights(self, inputs: Inputs | Array) -> Matrix | None:
         """xᵀ W, unless a refinement has its say."""
         weights = self._attribute_map()
-        if weights is None or self.refinement_.looks:
+        if weights is None or self.refinement_.changes_scores:
             return None
-        return np.concatenate([x @ weights for x in self._chunks(self._ready(inputs))])
+        return self._run(nn.Sequential(self._feature_module(), Affine(weights)), self._ready(inputs))
 
     def _fit(self, problem: Problem) -> None:
         weights = self._learn(problem)
@@ -52,10 +53,8 @@ class LinearMethod(Method):
             )
         self.weights_ = weights
 
-    def _scores(self, inputs: Inputs) -> Matrix:
-        order = self._order()
-        score = self._scorer(self.classes_.signatures[order])
-        return np.concatenate([score(x) for x in self._chunks(inputs)])[:, np.argsort(order)]
+    def _scorer(self) -> nn.Module:
+        return self._in_table_order(self._scorer_of(self.classes_.signatures[self._order()]))
 
     def _seen(self) -> Matrix:
         """(|S|, m) the signatures of the seen classes, in the order of the names."""

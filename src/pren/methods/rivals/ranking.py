@@ -8,7 +8,6 @@ the margin.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 
 from pren.foundation.seeds import stream
 from pren.methods.base import SCALINGS
-from pren.methods.formulas import Bilinear
+from pren.methods.formulas import fixed
 from pren.methods.params import learned, param
 from pren.methods.preparation import PREPARATIONS, Matrix
 from pren.methods.rivals.linear import LinearMethod
@@ -70,12 +69,24 @@ class RankingMethod(LinearMethod):
     def _attribute_map(self) -> Matrix | None:
         return self.weights_[0] if self.maps == 1 else None
 
-    def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
-        weights, table = torch.from_numpy(self.weights_), torch.from_numpy(signatures)
-        return lambda x: bilinear(torch.from_numpy(x), weights, table).numpy()
+    def _scorer_of(self, signatures: Matrix) -> nn.Module:
+        return Compatibility(self.weights_, signatures)
 
-    def _scorer_module(self) -> nn.Module:
-        return Bilinear(self.weights_ @ self.classes_.signatures.T)
+
+class Compatibility(nn.Module):
+    """F with weights (K, d, m) and signatures (L, m)."""
+
+    weights: Tensor
+    signatures: Tensor
+
+    def __init__(self, weights: Matrix, signatures: Matrix) -> None:
+        super().__init__()
+        self.register_buffer("weights", fixed(weights))
+        self.register_buffer("signatures", fixed(signatures))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, d) -> (n, L)."""
+        return bilinear(x, self.weights, self.signatures)
 
 
 def bilinear(x: Tensor, weights: Tensor, signatures: Tensor) -> Tensor:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar, Literal
 
-from scipy.spatial.distance import cdist
 from torch import nn
 
 from pren.methods.base import SCALINGS
-from pren.methods.formulas import Distances, cosine
+from pren.methods.formulas import Cosine, Distances
 from pren.methods.params import learned, param
-from pren.methods.preparation import PREPARATIONS, Matrix, unit
+from pren.methods.preparation import PREPARATIONS, Matrix
 from pren.methods.rivals.linear import LinearMethod, solve_ridge
 from pren.methods.space import Choice, Real
 from pren.problem import Problem
@@ -44,13 +42,6 @@ class RidgeS2V(LinearMethod):
         _, sums, counts = self._class_sums(problem)
         return solve_ridge(A.T @ A, self.reg, A.T @ (sums / counts[:, None]), hint="reg")
 
-    def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
+    def _scorer_of(self, signatures: Matrix) -> nn.Module:
         means = signatures @ self.weights_
-        if self.distance == "euclid":
-            return lambda x: -cdist(x, means)
-        directions = unit(means)
-        return lambda x: unit(x) @ directions.T
-
-    def _scorer_module(self) -> nn.Module:
-        means = self.classes_.signatures @ self.weights_
-        return Distances(means) if self.distance == "euclid" else cosine(unit(means))
+        return Distances(means) if self.distance == "euclid" else Cosine(means)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -10,9 +9,9 @@ from scipy.linalg import eigh
 from torch import nn
 
 from pren.methods.base import SCALINGS
-from pren.methods.formulas import Bilinear, cosine
+from pren.methods.formulas import Affine, Cosine
 from pren.methods.params import learned, param
-from pren.methods.preparation import PREPARATIONS, Matrix, unit
+from pren.methods.preparation import PREPARATIONS, Matrix
 from pren.methods.rivals.linear import LinearMethod
 from pren.methods.space import Real
 from pren.problem import Problem
@@ -51,17 +50,10 @@ class SAE(LinearMethod):
         signature_gram = (A.T * counts) @ A  # SᵀS
         return solve_sylvester(signature_gram, self.code_weight * gram, (1 + self.code_weight) * A.T @ sums)
 
-    def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
+    def _scorer_of(self, signatures: Matrix) -> nn.Module:
         if self.direction == "f2s":
-            table = unit(signatures)
-            return lambda x: unit(x @ self.weights_.T) @ table.T
-        decoded = unit(signatures @ self.weights_)
-        return lambda x: unit(x) @ decoded.T
-
-    def _scorer_module(self) -> nn.Module:
-        if self.direction == "f2s":
-            return nn.Sequential(Bilinear(self.weights_.T), cosine(unit(self.classes_.signatures)))
-        return cosine(unit(self.classes_.signatures @ self.weights_))
+            return nn.Sequential(Affine(self.weights_.T), Cosine(signatures))
+        return Cosine(signatures @ self.weights_)
 
 
 def solve_sylvester(left: Matrix, right: Matrix, total: Matrix) -> Matrix:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -12,9 +11,9 @@ from scipy.special import softmax
 from torch import nn
 
 from pren.methods.base import SCALINGS
-from pren.methods.formulas import Bilinear
+from pren.methods.formulas import Affine, on_arrays, unit
 from pren.methods.params import learned, param
-from pren.methods.preparation import PREPARATIONS, Matrix, unit
+from pren.methods.preparation import PREPARATIONS, Matrix
 from pren.methods.rivals.classifiers import Loss, crammer_singer, fit_classifiers, one_versus_other
 from pren.methods.rivals.linear import LinearMethod
 from pren.methods.space import Choice, Real
@@ -62,13 +61,8 @@ class SynC(LinearMethod):
             return one_versus_other
         return crammer_singer(np.ones((len(A), len(A))) if self.loss == "cs" else scaled_distances(A, A))
 
-    def _scorer(self, signatures: Matrix) -> Callable[[Matrix], Matrix]:
-        A = self._seen()
-        classifiers = similarity(signatures, A, self.sharpness) @ self.weights_
-        return lambda x: x @ classifiers.T
-
-    def _scorer_module(self) -> nn.Module:
-        return Bilinear((similarity(self.classes_.signatures, self._seen(), self.sharpness) @ self.weights_).T)
+    def _scorer_of(self, signatures: Matrix) -> nn.Module:
+        return Affine((similarity(signatures, self._seen(), self.sharpness) @ self.weights_).T)
 
 
 def similarity(signatures: Matrix, phantoms: Matrix, sharpness: float) -> Matrix:
@@ -79,7 +73,8 @@ def similarity(signatures: Matrix, phantoms: Matrix, sharpness: float) -> Matrix
 
 def scaled_distances(signatures: Matrix, phantoms: Matrix) -> Matrix:
     """(L, R) distances of unit signatures, in units of the median distance between two different phantoms."""
-    among = pdist(unit(phantoms))
+    signatures, phantoms = on_arrays(unit, signatures), on_arrays(unit, phantoms)
+    among = pdist(phantoms)
     among = among[among > 0]
-    distances: Matrix = cdist(unit(signatures), unit(phantoms))
+    distances: Matrix = cdist(signatures, phantoms)
     return distances / np.median(among) if len(among) else distances

@@ -10,13 +10,13 @@ from torch import nn
 
 from pren.foundation.errors import PrenError
 from pren.methods.base import SCALINGS, Method
-from pren.methods.module import no_module
+from pren.methods.formulas import Cosine, on_arrays
+from pren.methods.module import Computed
 from pren.methods.params import learned, param
-from pren.methods.preparation import PREPARATIONS, Matrix, unit
+from pren.methods.preparation import PREPARATIONS, Matrix
 from pren.methods.rivals.posterior import eszsl_weights, mean_length, posterior
 from pren.methods.space import Real
 from pren.problem import Problem
-from pren.problem.inputs import Inputs
 
 STEPS = 1000  # of FISTA, at most
 PRECISION = 1e-6  # FISTA ends when no code moves by more
@@ -78,18 +78,16 @@ class UDA(Method):
             D = bounded(adapted(pool, Y, source, self.dictionary_reg))
         self.dictionary_ = D
 
-    def _scores(self, inputs: Inputs) -> Matrix:
-        A = unit(self.classes_.signatures)
-        parts = []
-        for chunk in self._chunks(inputs):
-            X = chunk / self.length_
+    def _scorer(self) -> nn.Module:
+        cosine = Cosine(self.classes_.signatures)
+
+        def score(x: Matrix) -> Matrix:
+            X = x / self.length_
             targets = self._targets(X)
             Y = codes(X, self.dictionary_, targets, self.code_reg, self.sparsity, targets)
-            parts.append(unit(Y) @ A.T)
-        return np.concatenate(parts)
+            return on_arrays(cosine, Y)
 
-    def _scorer_module(self) -> nn.Module:
-        raise no_module(self, f"it finds the code of an image in up to {STEPS} steps, until it moves no more")
+        return Computed(score, f"it finds the code of an image in up to {STEPS} steps, until it moves no more")
 
     def _targets(self, X: Matrix) -> Matrix:
         """Σ_c w_ic a_c: (n, m) where the inductive model expects the codes of images (n, d)."""
