@@ -440,12 +440,8 @@ class TestImages:
         assert np.array_equal(answers.labels, expected_answers.labels)
 
 
-# ESZSL's regularisation, chosen on the three folds (mean Top-1 30.9; with its defaults 11.9).
-CHOSEN = {"feature_reg": 100.0, "signature_reg": 0.03}
-
-
-def top1(problem, answers, **params):
-    return evaluate(ESZSL(**params).fit(problem).scores(problem.pool), answers, problem.classes, "zsl").top1
+def top1(problem, answers):
+    return evaluate(ESZSL().fit(problem).scores(problem.pool), answers, problem.classes, "zsl").top1
 
 
 @pytest.fixture(scope="session")
@@ -456,15 +452,14 @@ def cub():
 class TestRealFeatures:
     def test_eszsl_is_far_above_chance(self, cub):
         assert cub[0].train.sample_shape == (1280,)
-        assert top1(*cub, **CHOSEN) > 0.3  # chance is 0.02
-        assert top1(*cub) > 0.05  # its defaults do not suit these signatures
+        assert top1(*cub) > 0.45  # chance is 0.02
 
     def test_with_shuffled_signatures_it_is_near_chance(self, cub):
         problem, answers = cub
         table = problem.classes
         order = np.random.default_rng(0).permutation(len(table))
         shuffled = ClassTable.build(table.names, table.signatures[order], table.seen)
-        assert top1(Problem(problem.train, problem.labels, problem.pool, shuffled), answers, **CHOSEN) < 0.06
+        assert top1(Problem(problem.train, problem.labels, problem.pool, shuffled), answers) < 0.06
 
     def test_the_same_files_give_the_same_bits(self, cub):
         again, answers = load("cub", root=ROOT, features="efflite0.mat")
@@ -473,7 +468,7 @@ class TestRealFeatures:
 
     def test_the_order_of_the_pool_changes_no_selection(self, cub):
         problem, answers = cub
-        scores = ESZSL(**CHOSEN).fit(problem).scores(problem.pool)
+        scores = ESZSL().fit(problem).scores(problem.pool)
         order = np.random.default_rng(1).permutation(len(problem.pool))
         one = top_per_class(scores, problem.classes.unseen, 15, PseudoLabels.none())
         two = top_per_class(scores[order], problem.classes.unseen, 15, PseudoLabels.none())
@@ -487,4 +482,4 @@ class TestRealFeatures:
 
     @pytest.mark.parametrize("fold", [1, 2, 3])
     def test_the_folds_are_problems_of_their_own(self, fold):
-        assert top1(*load("cub", root=ROOT, features="efflite0.mat", fold=fold), **CHOSEN) > 0.25
+        assert top1(*load("cub", root=ROOT, features="efflite0.mat", fold=fold)) > 0.4
