@@ -1,9 +1,9 @@
 """Every rival with its defaults, without tuning: ``python -m benchmarks.defaults [METHOD ...] [--stored]``.
 
-On the validation classes of `numbers-features` and on CUB's three validation folds (PREN_DATA says where CUB is); no test
-class takes part. Each run is kept as a cell in a folder of its data under docs/results/defaults, and is computed once, or
-taken from a trial of the kept studies that has the same parameters. A cell of other defaults than those of today is not
-shown.
+On the validation classes of `numbers-features` and on CUB's three validation folds (PREN_DATA says where CUB is); no
+test class takes part. Each run is kept as a cell in a folder of its data under docs/results/defaults, and is computed
+once, or taken from a trial of the kept studies that has the same parameters. A cell of other defaults than those of
+today is not shown.
 """
 
 from __future__ import annotations
