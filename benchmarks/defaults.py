@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.tables import Table
-from pren.evaluation import evaluate
+from pren.evaluation import evaluate_scores
 from pren.methods.registry import METHODS
 from pren.research.cells import Result, Task, data_hashes, make_task
 from pren.research.folder import STUDY_FILE
@@ -56,7 +56,7 @@ def tried(wanted: Task) -> float | None:
     for trial in study.trials:
         same = cell.model_copy(update={"params": {**study.what["fixed"], **trial.params}})
         if same.key() == cell.key() and trial.folds:
-            return trial.folds[study.what["folds"].index(cell.hashes)]
+            return float(trial.folds[study.what["folds"].index(cell.hashes)])
     return None
 
 
@@ -74,7 +74,7 @@ def compute(methods: Sequence[str]) -> None:
                 top1 = tried(wanted)
                 if top1 is None:
                     scores = wanted.config.create_method().fit(problem).scores(problem.pool)
-                    top1 = evaluate(scores, answers, problem.classes, problem.setting).top1
+                    top1 = evaluate_scores(scores, answers, problem.classes, problem.setting).top1
                 store.put(wanted.cell, Result(figures={"top1": top1}))
                 taken = time.process_time() - began
                 print(data, method, f"{100 * top1:.1f} ({taken:.0f} s)", file=sys.stderr, flush=True)

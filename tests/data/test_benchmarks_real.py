@@ -19,7 +19,7 @@ from pren.data import load
 from pren.data.benchmarks import xlsa17_images
 from pren.data.benchmarks.registered import find_benchmark
 from pren.data.benchmarks.xlsa17_images import read_images, spelled_class
-from pren.evaluation import evaluate
+from pren.evaluation import evaluate_scores
 from pren.foundation.errors import PrenError
 from pren.methods.rivals.eszsl import ESZSL
 from pren.problem import Answers, ClassTable, Problem
@@ -441,7 +441,7 @@ class TestImages:
 
 
 def top1(problem, answers):
-    return evaluate(ESZSL().fit(problem).scores(problem.pool), answers, problem.classes, "zsl").top1
+    return evaluate_scores(ESZSL().fit(problem).scores(problem.pool), answers, problem.classes, "zsl").top1
 
 
 @pytest.fixture(scope="session")
@@ -475,7 +475,7 @@ class TestRealFeatures:
         pairs = set(zip(one.images.tolist(), one.labels.tolist(), strict=True))
         assert pairs == set(zip(order[two.images].tolist(), two.labels.tolist(), strict=True))
         before, after = (
-            evaluate(scores[o], Answers(answers.labels[o]), problem.classes, "zsl").top1
+            evaluate_scores(scores[o], Answers(answers.labels[o]), problem.classes, "zsl").top1
             for o in (np.arange(len(order)), order)
         )
         assert after == pytest.approx(before)

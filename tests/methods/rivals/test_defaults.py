@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.defaults import RIVALS
 from pren.data import load
-from pren.evaluation import evaluate
+from pren.evaluation import evaluate_scores
 from pren.methods.registry import create
 
 
@@ -18,4 +18,4 @@ def numbers():
 def test_with_its_defaults_it_is_far_above_chance(numbers, name):
     problem, answers = numbers
     scores = create(name).fit(problem).scores(problem.pool)
-    assert evaluate(scores, answers, problem.classes, problem.setting).top1 > 0.2  # chance is 0.05
+    assert evaluate_scores(scores, answers, problem.classes, problem.setting).top1 > 0.2  # chance is 0.05
