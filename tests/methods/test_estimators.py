@@ -50,8 +50,8 @@ DEFAULTS = {
     },
     ESZSL: {
         "feature_reg": 1.0,
-        "signature_reg": 1.0,
-        "features": "raw",
+        "signature_reg": 0.3,
+        "features": "l2",
         "refinement": "none",
         "balance": 0.0,
         "gamma": 0.0,
@@ -61,7 +61,7 @@ DEFAULTS = {
 
 class TestConventions:
     @pytest.mark.parametrize("kind", DEFAULTS)
-    def test_the_defaults_are_the_papers(self, kind):
+    def test_the_defaults_are_those_that_are_documented(self, kind):
         assert kind().get_params() == DEFAULTS[kind]
         assert {name: p.default for name, p in inspect.signature(kind).parameters.items()} == DEFAULTS[kind]
 

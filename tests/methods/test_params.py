@@ -19,8 +19,8 @@ class TestValidate:
         assert validate(PrEN, {}) == PrEN().get_params()
         assert validate(ESZSL, {"gamma": 2}) == {
             "feature_reg": 1.0,
-            "signature_reg": 1.0,
-            "features": "raw",
+            "signature_reg": 0.3,
+            "features": "l2",
             "refinement": "none",
             "balance": 0.0,
             "gamma": 2.0,

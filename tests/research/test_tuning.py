@@ -18,7 +18,7 @@ from pren.research.tuning import attempt, search_space, tune
 from pren.runs.config import parse_config, read_yaml
 
 # Everything that is tuned of ESZSL, at its default.
-FIXED = {"feature_reg": 1.0, "signature_reg": 1.0, "features": "raw", "refinement": "none", "balance": 0.0}
+FIXED = {"feature_reg": 1.0, "signature_reg": 0.3, "features": "l2", "refinement": "none", "balance": 0.0}
 
 
 def study(folder):

@@ -82,7 +82,7 @@ def test_in_gzsl_only_a_share_of_the_pool_is(make_problem, share):
 
 def test_scores_are_log_probabilities_of_the_compatibilities(make_problem, whole):
     problem = make_problem()
-    model = QFSL(**QUICK, scale=3.0, hidden=(7,)).fit(problem)
+    model = QFSL(**QUICK, scale=3.0, hidden=(7,), features="raw").fit(problem)
     first, second = model.network_.embedding
     x = torch.from_numpy(whole(problem.pool))
     A = problem.classes.signatures / np.linalg.norm(problem.classes.signatures, axis=1, keepdims=True)

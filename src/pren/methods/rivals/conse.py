@@ -35,9 +35,9 @@ class ConSE(LinearMethod):
     top: int = param(
         10, "T, how many classes are mixed; if there are fewer, all of them.", ge=1, search=Whole(1, 100, log=True)
     )
-    reg: float = param(1e-2, "The weight of ‖W‖² / 2.", gt=0, search=Real(1e-6, 1e-1, log=True))
+    reg: float = param(1e-5, "The weight of ‖W‖² / 2.", gt=0, search=Real(1e-6, 1e-1, log=True))
     iterations: int = param(200, "At most so many steps of L-BFGS.", ge=1, le=10**6)
-    features: str = param("standard", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+    features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
 
     weights_: Matrix = learned("S", "d")
 

@@ -51,7 +51,7 @@ class DCL(Method):
     name: ClassVar[str] = "dcl"
     rehearsals: ClassVar[int] = 3  # a fit can take minutes
 
-    features: str = param("standard", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+    features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
     feature_reg: float = param(10.0, "Of the inductive model, see `ESZSL`.", gt=0, search=Real(1e-2, 1e2, log=True))
     signature_reg: float = param(0.1, "Of the inductive model, see `ESZSL`.", gt=0, search=Real(1e-3, 1e1, log=True))
     sharpness: float = param(

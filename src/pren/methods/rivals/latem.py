@@ -23,7 +23,7 @@ class LatEm(RankingMethod):
     """
 
     name: ClassVar[str] = "latem"
-    maps: int = param(4, "K.", ge=1, le=10**6, search=Choice((2, 4, 6, 8, 10)))
+    maps: int = param(2, "K.", ge=1, le=10**6, search=Choice((2, 4, 6, 8, 10)))
 
     def _loss(self, scores: Tensor, labels: Tensor) -> Tensor:
         return violations(scores, labels, self.margin).sum(dim=1)

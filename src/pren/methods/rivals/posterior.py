@@ -26,7 +26,8 @@ def eszsl_weights(
     """ESZSL's V (d, m) for labelled features X (n, d): x V a_c scores class c."""
     # The pool is a part of every problem, but ESZSL does not look at it.
     problem = Problem(ArrayInputs(X), labels, ArrayInputs(X[:1]), classes)
-    weights: Matrix = ESZSL(feature_reg=feature_reg, signature_reg=signature_reg).fit(problem).weights_
+    model = ESZSL(feature_reg=feature_reg, signature_reg=signature_reg, features="raw")
+    weights: Matrix = model.fit(problem).weights_
     return weights
 
 

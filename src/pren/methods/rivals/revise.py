@@ -48,11 +48,11 @@ class ReViSE(EpochMethod):
     name: ClassVar[str] = "revise"
     rehearsals: ClassVar[int] = 3  # a fit can take minutes
 
-    features: str = param("standard", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+    features: str = param("raw", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
     hidden: int = param(512, "Width of the hidden layer of the image's autoencoder.", ge=1)
     signature_hidden: int = param(75, "Width of the hidden layer of the signature's.", ge=1)
     code: int = param(100, "Length of the common code.", ge=1)
-    reconstruction: float = param(1.0, "α.", ge=0, search=Real(1e-2, 10.0, log=True))
+    reconstruction: float = param(0.05, "α.", ge=0, search=Real(1e-2, 10.0, log=True))
     contraction: float = param(1e-3, "η.", ge=0, search=Real(1e-5, 1e-1, log=True))
     discrepancy: float = param(0.1, "β.", ge=0, search=Real(1e-2, 10.0, log=True))
     self_weight: float = param(0.1, "What γ(t) grows to.", ge=0, search=Real(1e-2, 1.0, log=True))

@@ -47,8 +47,8 @@ class UDA(Method):
     name: ClassVar[str] = "uda"
     rehearsals: ClassVar[int] = 3  # a fit can take minutes
 
-    features: str = param("standard", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
-    feature_reg: float = param(10.0, "Of the inductive model, see `ESZSL`.", gt=0, search=Real(1e-2, 1e2, log=True))
+    features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
+    feature_reg: float = param(1.0, "Of the inductive model, see `ESZSL`.", gt=0, search=Real(1e-2, 1e2, log=True))
     signature_reg: float = param(0.1, "Of the inductive model, see `ESZSL`.", gt=0, search=Real(1e-3, 1e1, log=True))
     sharpness: float = param(
         2.0, "How decided w is, see `pren.methods.rivals.posterior.posterior`.", gt=0, search=Real(0.5, 10.0, log=True)
