@@ -136,9 +136,9 @@ _PREN = ("--method", "pren", *(f"--set={setting}" for setting in SMALL))
 _FROZEN = ("--backbone", "test_resnet", "--weights", "{weights}")
 _QUICK = (
     _fit("fit", "{data}", *_PREN, "--setting", "gzsl"),
-    Job("tune", ("tune", "eszsl", "{data}", "--trials", "4", "--out", "{out}"), None, same_results),
+    Job("tune", ("tune", "{data}", "--method", "eszsl", "--trials", "4", "--out", "{out}"), None, same_results),
     _fit("fit, rehearsed", "{data}", *_PREN, "--rehearsals", "2"),
-    Job("extract", ("extract", "{photographs}", *_FROZEN, "--out", "{out}"), None, same_features),
+    Job("extract", ("extract", "{photographs}", *_FROZEN, "--cache", "{out}"), None, same_features),
     _fit("fit, continued", "--continue", "{rounds}"),
     Job("report", ("report", "{out}"), None, same_run, given="shown"),
     _predict("predict", "rounds", "labels.csv", "{many}"),

@@ -18,13 +18,20 @@ from pren.runs.store.folder import REPORT_FILE
 VERBS: tuple[tuple[str, ...], ...] = (
     *(("fit",), ("evaluate",), ("predict",), ("show",), ("suggest",), ("forecast",), ("extract",)),
     *(("report",), ("classes",), ("classes", "{run}", "add"), ("classes", "{own}", "remove")),
-    *(("list",), ("data",), ("data", "check"), ("data", "show"), ("tune", "eszsl", "nowhere"), ("compare", "nowhere")),
+    *(
+        ("list",),
+        ("data",),
+        ("data", "check"),
+        ("data", "show"),
+        ("tune", "nowhere", "--method", "eszsl"),
+        ("compare", "nowhere"),
+    ),
     *((), ("",), ("fi",), ("--version",), ("-x",)),
 )
 OPTIONS = (
     *("--help", "--json", "--out", "--method", "--set", "--option", "--setting", "--seed", "--split", "--root"),
-    *("--cache", "--weights", "--backbone", "--geometry", "--frozen", "--features", "--signatures", "--hold-out"),
-    *("--rehearsals", "--precision", "--count", "--top", "--among", "--confused", "--threads", "--accelerator"),
+    *("--cache", "--weights", "--backbone", "--geometry", "--frozen", "--features-file", "--signatures", "--hold-out"),
+    *("--rehearsals", "--min-accuracy", "--count", "--top", "--among", "--confused", "--threads", "--accelerator"),
     *("--config", "--resume", "--data", "--strict", "--workers", "--trials", "--methods", "--seeds", "--start", "--"),
     *("--continue", "--no-report", "--signature", "--description"),
 )

@@ -92,7 +92,7 @@ def _use(workshop: Workshop, verb: str) -> Result:
             "report": ("report", "run", "--out", "out.html"),
             "classes": ("classes", "run", "remove", "a", "--out", "new"),
             "continue": ("fit", "--continue", "run", "--rehearsals", "0", "--no-report", "--out", "new"),
-            "resume": ("fit", "--resume", "--out", "run", "--json"),
+            "resume": ("fit", "--resume", "run", "--json"),
         }[verb]
     )
 

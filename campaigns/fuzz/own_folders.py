@@ -228,10 +228,10 @@ def _command(workshop: Workshop, verb: str) -> tuple[str, ...]:
         "check json": ("data", "check", "mine", "--json"),
         "fit": (*fit, "--rehearsals", "0"),
         "fit gzsl": (*fit, "--setting", "gzsl", "--hold-out", "0.5", "--rehearsals", "0"),
-        "fit sure": (*fit, "--rehearsals", "2", "--precision", "0.9"),
+        "fit sure": (*fit, "--rehearsals", "2", "--min-accuracy", "0.9"),
         "suggest": ("suggest", run, "--data", "mine", "--cache", "cache", "--out", "out.csv"),
         "predict": ("predict", run, "mine/unlabelled", "--cache", "cache", "--out", "out.csv", "--top", "2"),
-        "extract": ("extract", "mine", *vision[:-2], "--out", "cache"),
+        "extract": ("extract", "mine", *vision[:-2], "--cache", "cache"),
         "forecast": ("forecast", "mine", "--method", "eszsl", "--rehearsals", "2", *vision),
     }[verb]
 

@@ -91,7 +91,7 @@ def good(pren):
 
 @pytest.fixture
 def bad(pren):
-    """Run a command that must fail in the way that users can mend, and return the one message."""
+    """Run a command that must fail in the way that users can mend, and return "[code]: message"."""
 
     def run(*arguments):
         result = pren(*arguments)
@@ -102,7 +102,7 @@ def bad(pren):
         assert len(messages) == 1
         assert lines[-1] == messages[0]
         assert "Traceback" not in result.err
-        return messages[0].partition(": ")[2]
+        return messages[0].removeprefix("Error ")
 
     return run
 

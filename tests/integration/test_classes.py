@@ -49,18 +49,18 @@ def in_words(photographs):
 
 
 def names(good, model):
-    return {row["class"]: row["seen"] for row in json.loads(good("classes", model, "--json").out)}
+    return {row["class"]: row["seen"] for row in json.loads(good("classes", "list", model, "--json").out)}
 
 
 def test_they_are_listed(run, good):
     assert names(good, run) == {**dict.fromkeys("gfedc", True), "b": False, "a": False}
-    assert "unseen" in good("classes", run).out
+    assert "unseen" in good("classes", "list", run).out
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        ("--set", "red=0,green=1", "--set", "blue=0"),
+        ("--attributes", "red=0,green=1", "--attributes", "blue=0"),
         ("--signature", "new.npy"),
         ("--signature", "new.csv"),
     ],
@@ -69,13 +69,13 @@ def test_a_class_is_added_by_numbers_and_predicted(run, good, said):
     np.save("new.npy", np.array([0.0, 1.0, 0.0]))
     Path("new.csv").write_text("class,green,blue,red\ngrass,1,0,0\n")
     before = Path(run, "model.safetensors").read_bytes()
-    good("classes", run, "add", "grass", *said)
+    good("classes", "add", run, "grass", *said)
     assert names(good, "run-with-grass")["grass"] is False
     assert Path(run, "model.safetensors").read_bytes() == before
     good("predict", "run-with-grass", "photographs/images/f", "--out", "labels.csv", "--top", "1")
     rows = Path("labels.csv").read_text().splitlines()[1:]
     assert [row.split(",")[1] for row in rows] == ['"grass"'] * 3  # class f is green
-    good("classes", "run-with-grass", "remove", "grass", "--out", "back")
+    good("classes", "remove", "run-with-grass", "grass", "--out", "back")
     assert names(good, "back") == names(good, run)
 
 
@@ -83,13 +83,13 @@ def test_a_class_is_added_by_a_sentence(good, in_words, tiny_weights, monkeypatc
     run = fitted(good, tiny_weights, "run")
     recipe = json.loads(Path(run, "signatures.json").read_text())["sources"][0]
     assert (recipe["encoder"], recipe["texts"]["b"]) == ("minilm", ["it is red green"])
-    good("classes", run, "add", "grass", "--description", "it is green", "--out", "new")
+    good("classes", "add", run, "grass", "--description", "it is green", "--out", "new")
     assert json.loads(Path("new/signatures.json").read_text())["sources"][0]["texts"]["grass"] == ["it is green"]
     good("predict", "new", "photographs/images/f", "--out", "labels.csv", "--top", "1")
     assert Path("labels.csv").read_text().count('"grass"') == 3
     monkeypatch.setattr(ENCODERS, "_entries", {"minilm": lambda texts: -counts(texts)})
     assert "not the one that the model was trained with" in bad(
-        "classes", run, "add", "leaf", "--description", "it is green", "--out", "other"
+        "classes", "add", run, "leaf", "--description", "it is green", "--out", "other"
     )
     assert not Path("other").exists()
 
@@ -98,7 +98,7 @@ def test_names_alone(good, photographs, tiny_weights):
     (photographs / "signatures.csv").unlink()
     (photographs / "classes.csv").write_text("class\n" + "\n".join("gfedcba") + "\n")
     fitted(good, tiny_weights, "run", "--option", "template=it is green {}")
-    good("classes", "run", "add", "blue")
+    good("classes", "add", "run", "blue")
     assert names(good, "run-with-blue")["blue"] is False
 
 
@@ -106,23 +106,23 @@ def test_names_alone(good, photographs, tiny_weights):
     ("arguments", "message"),
     [
         (("add",), "Say which class: pren classes run add NAME."),
-        (("add", "a", "--set", "red=1"), "has a class 'a' already"),
-        (("add", "x/y", "--set", "red=1"), "cannot be the name of a folder"),
-        (("add", "new"), "The attributes of 'new' are missing: add --set NAME=NUMBER or --signature FILE."),
-        (("add", "new", "--set", "red=?"), "such as --set striped=1,hooves=0, not 'red=?'"),
-        (("add", "new", "--set", "rde=1"), "There is no attribute 'rde'. Did you mean red"),
-        (("add", "new", "--set", "red=0,green=0,blue=0"), "is all zeros"),
+        (("add", "a", "--attributes", "red=1"), "has a class 'a' already"),
+        (("add", "x/y", "--attributes", "red=1"), "cannot be the name of a folder"),
+        (("add", "new"), "The attributes of 'new' are missing: add --attributes NAME=NUMBER or --signature FILE."),
+        (("add", "new", "--attributes", "red=?"), "such as --attributes striped=1,hooves=0, not 'red=?'"),
+        (("add", "new", "--attributes", "rde=1"), "There is no attribute 'rde'. Did you mean red"),
+        (("add", "new", "--attributes", "red=0,green=0,blue=0"), "is all zeros"),
         (("add", "new", "--description", "red"), "The attributes of 'new' are missing"),
-        (("add", "new", "--set", "red=1", "--description", "red"), "--description has no use here"),
-        (("add", "new", "--set", "red=1", "--description", " "), "between 1 and 10000 characters"),
+        (("add", "new", "--attributes", "red=1", "--description", "red"), "--description has no use here"),
+        (("add", "new", "--attributes", "red=1", "--description", " "), "between 1 and 10000 characters"),
         (("add", "new", "--signature", "short.npy"), "described by 3 numbers here, not by 2"),
         (("add", "new", "--signature", "nan.npy"), "nan.npy holds NaN"),
         (("add", "new", "--signature", "nothing.npy"), "There is no file nothing.npy"),
         (("add", "new", "--signature", "other.csv"), "has no row for 'new'"),
         (("remove", "g"), "'g' is a seen class"),
         (("remove", "nobody"), "no class 'nobody'"),
-        (("remove", "a", "--set", "red=1"), "are for 'add'"),
-        (("add", "new", "--set", "red=1", "--out", "run"), "run already exists"),
+        (("remove", "a", "--attributes", "red=1"), "are for 'add'"),
+        (("add", "new", "--attributes", "red=1", "--out", "run"), "run already exists"),
     ],
 )
 def test_what_cannot_be(run, bad, contents, arguments, message):
@@ -130,7 +130,7 @@ def test_what_cannot_be(run, bad, contents, arguments, message):
     np.save("nan.npy", np.array([1, 2, np.nan]))
     Path("other.csv").write_text("class,red,green,blue\nother,1,0,0\n")
     before = contents()
-    assert message in bad("classes", run, *arguments)
+    assert message in bad("classes", arguments[0], run, *arguments[1:])
     assert contents() == before
 
 
@@ -139,15 +139,17 @@ def test_a_damaged_recipe(run, bad):
     good.mkdir()
     (good / "model.safetensors").write_bytes(Path(run, "model.safetensors").read_bytes())
     (good / "signatures.json").write_text('{"sources": []}')
-    assert "signatures.json is damaged" in bad("classes", "model", "add", "new", "--set", "red=1")
+    assert "signatures.json is damaged" in bad("classes", "add", "model", "new", "--attributes", "red=1")
     (good / "signatures.json").unlink()
-    assert "Nobody knows what the numbers of this model mean" in bad("classes", "model", "add", "new", "--set", "red=1")
+    assert "Nobody knows what the numbers of this model mean" in bad(
+        "classes", "add", "model", "new", "--attributes", "red=1"
+    )
 
 
 def test_an_image_of_the_new_class(run, good):
     """The new model takes photographs as the old one did."""
     Image.new("RGB", (9, 9), (0, 200, 0)).save("leaf.png")
-    good("classes", run, "add", "grass", "--set", "red=0,green=1,blue=0", "--out", "new")
+    good("classes", "add", run, "grass", "--attributes", "red=0,green=1,blue=0", "--out", "new")
     assert json.loads(good("predict", "new", "leaf.png", "--json").out)["predictions"][0]["confidence"] is None
 
 

@@ -26,8 +26,8 @@ def test_from_words_to_labels(good, towers):
     good(*fit, "--out", "run")
     assert "unless both are towers" not in good(*fit, "--set", "refinement=soft-kmeans", "--out", "refined").err
     good("predict", "run", "photographs/unlabelled", "--out", "labels.csv")
-    good("classes", "run", "add", "fox", "--description", "a red fox", "--out", "more")
-    assert "fox" in good("classes", "more").out
+    good("classes", "add", "run", "fox", "--description", "a red fox", "--out", "more")
+    assert "fox" in good("classes", "list", "more").out
     source = json.loads(Path("run/signatures.json").read_text())["sources"][0]
     assert source["facts"].keys() == {"open_clip_torch", "weights"}
     assert len(source["probe"]) == 8
@@ -35,7 +35,7 @@ def test_from_words_to_labels(good, towers):
 
 def test_a_name_with_a_slash_is_no_folder():
     config = RunConfig(data="mydata", method="clip", extractor={"backbone": "clip:RN50/openai"})
-    assert fit._default_folder(config) == Path("runs/mydata-frozen-clip:RN50-openai-clip-0")
+    assert fit.default_folder(config) == Path("runs/mydata-frozen-clip:RN50-openai-clip-0")
 
 
 def test_names_go_through_the_stated_templates(good, towers, photographs):

@@ -66,7 +66,7 @@ def test_several_data_sets_with_a_root_for_some(good, data, here):
 
 
 def test_tuned_parameters(good, data, here):
-    good("tune", "eszsl", data(), "--trials", "3", "--out", "tuned/eszsl")
+    good("tune", data(), "--method", "eszsl", "--trials", "3", "--out", "tuned/eszsl")
     good("compare", "data.npz", "--methods", "eszsl", "--params", "tuned", "--out", "c")
     (path,) = Path("c/cells").iterdir()
     chosen = json.loads(path.read_text())["cell"]["params"]

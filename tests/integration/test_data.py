@@ -110,7 +110,7 @@ class TestFit:
         return yaml.safe_load(Path(run, "config.yaml").read_text())
 
     def test_options_are_kept_with_the_run(self, good, root):
-        arguments = ("--split", "SS", "--features", "mine.mat", "--option", "train_on=trainval")
+        arguments = ("--split", "SS", "--features-file", "mine.mat", "--option", "train_on=trainval")
         good("fit", "cub", "--root", root, *arguments, "--method", "eszsl", "--out", "run")
         config = self.config("run")
         assert config["options"] == {"features": "mine.mat", "train_on": "trainval"}
@@ -129,18 +129,16 @@ class TestFit:
 
     def test_resuming_keeps_the_options_and_refuses_others(self, good, bad, root, small):
         good("fit", "cub", "--root", root, "--option", "fold=1", "--out", "run", *small)
-        good("fit", "--resume", "--out", "run")
-        assert "options.fold: 1, None" in bad(
-            "fit", "--resume", "--out", "run", "--option", "fold=null", "--root", root
-        )
+        good("fit", "--resume", "run")
+        assert "options.fold: 1, None" in bad("fit", "--resume", "run", "--option", "fold=null", "--root", root)
 
     def test_a_features_file_may_move(self, good, root):
         Path("xlsa17/data/CUB/mine.mat").rename("elsewhere.mat")
-        good("fit", "cub", "--root", root, "--features", "./elsewhere.mat", "--method", "eszsl", "--out", "run")
+        good("fit", "cub", "--root", root, "--features-file", "./elsewhere.mat", "--method", "eszsl", "--out", "run")
         assert self.config("run")["options"]["features"] == str(Path("elsewhere.mat").absolute())
         Path("moved").mkdir()
         Path("elsewhere.mat").rename("moved/elsewhere.mat")
-        good("fit", "--resume", "--out", "run", "--features", "moved/elsewhere.mat")
+        good("fit", "--resume", "run", "--features-file", "moved/elsewhere.mat")
 
     def test_a_folder_of_images_may_move(self, good, root, photographs, small):
         Path("CUB_200_2011/images").rename("birds")
@@ -151,7 +149,7 @@ class TestFit:
         assert config["record"]["source"]["images"] == {"listed": 43, "train": 25, "pool": 18}
         assert set(config["record"]["source"]["files"]) == {"att_splits.mat", "image_files.mat"}
         Path("birds").rename("CUB_200_2011/images")
-        good("fit", "--resume", "--out", "run", "--option", "images=true")
+        good("fit", "--resume", "run", "--option", "images=true")
 
     def test_options_in_a_file(self, good, root):
         Path("wanted.yaml").write_text("data: cub\nroot: .\nmethod: eszsl\noptions: {fold: 1, features: mine.mat}\n")
@@ -169,10 +167,10 @@ class TestFit:
             (["--option", "seen_test=random"], "is for the setting 'gzsl'"),
             (["--option", "root=x"], "cub has no option 'root'"),
             (["--option", "name=sun"], "cub has no option 'name'"),
-            (["--features", "none.mat"], "There is no features file"),
+            (["--features-file", "none.mat"], "There is no features file"),
             (["--option", "images=true"], "There is no folder of images: CUB_200_2011/images"),
             (["--option", "images=xlsa17"], "Nothing in xlsa17/data/CUB gives the order"),
-            (["--option", "images=true", "--features", "mine.mat"], "from features or from images, not from both"),
+            (["--option", "images=true", "--features-file", "mine.mat"], "from features or from images, not from both"),
             (["--split", "XS"], "choose one of PS, SS"),
         ],
     )
@@ -216,13 +214,13 @@ class TestSignatures:
 
     def test_a_run_is_resumed_with_its_own(self, good, bad, root, sentences):
         good("fit", "cub", "--root", root, "--method", "ridge-s2v", "--signatures", "sentences", "--out", "run")
-        resume = ("fit", "--resume", "--out", "run")
+        resume = ("fit", "--resume", "run")
         good(*resume)
         assert "options.signatures" in bad(*resume, "--signatures", "attributes")
 
     def test_tune_and_compare(self, good, root, sentences):
         chosen = ("--root", root, "--split", "PS", "--signatures", "attributes,sentences")
-        good("tune", "ridge-s2v", "cub", *chosen, "--trials", "1", "--set", "reg=7")
+        good("tune", "cub", "--method", "ridge-s2v", *chosen, "--trials", "1", "--set", "reg=7")
         folder = Path("tuning/cub-PS-attributes,sentences-ridge-s2v")
         params = yaml.safe_load((folder / "config.yaml").read_text())["params"]
         good("compare", "cub", *chosen, "--methods", "ridge-s2v", "--params", "tuning", "--out", "both")

@@ -71,7 +71,9 @@ class TestPhotographs:
         assert "uint8 (N, 3, 160, 160)" in good("export", "run", "--out=birds.onnx").out
         assert_the_example_agrees(sorted(mydata.rglob("unlabelled/**/*.png")))
 
-    @pytest.mark.parametrize("more", [("--finetune", "--epochs=1", "--strength=1"), ("--train-from=2",)])
+    @pytest.mark.parametrize(
+        "more", [("--finetune", "--finetune-epochs=1", "--finetune-strength=1"), ("--train-from=2",)]
+    )
     def test_a_backbone_whose_last_stages_have_learned(self, good, manydata, small, tiny_weights, more):
         settings = ["--rehearsals=2"] if "--finetune" in more else [*small, "--set=dim=2"]
         good("fit", manydata, "--backbone=test_resnet", f"--weights={tiny_weights}", *more, *settings, "--out=run")
@@ -102,13 +104,13 @@ class TestPhotographs:
 
     def test_features_without_the_backbone(self, good, mydata, tiny_weights):
         good("fit", mydata, "--backbone=test_resnet", f"--weights={tiny_weights}", "--out=run")
-        said = good("export", "run", "--features", "--format=torch", "--out=head.pt2").out
+        said = good("export", "run", "--from-features", "--format=torch", "--out=head.pt2").out
         assert re.search(r"takes float32 \(N, \d+\), any N", said)
 
 
 def test_how_sure_a_label_has_to_be_is_told(good, data):
     good("fit", data(), "--method=eszsl", "--out=run")
-    said = good("export", "run", "--format=torch", "--precision=0.1", "--out=model.pt2").out
+    said = good("export", "run", "--format=torch", "--min-accuracy=0.1", "--out=model.pt2").out
     assert re.search(r"confidence of [\d.]+ or more, 10% should be right", said)
 
 
@@ -158,10 +160,10 @@ class TestBadInput:
         assert "'.[export]'" in bad("export", run, "--out=model.onnx")
 
     def test_a_precision_that_nothing_reaches_or_nobody_knows(self, good, bad, data, run):
-        assert "more than 0 and at most 1" in bad("export", run, "--precision=2", "--out=model.onnx")
+        assert "more than 0 and at most 1" in bad("export", run, "--min-accuracy=2", "--out=model.onnx")
         good("fit", data(), "--method=eszsl", "--rehearsals=0", "--out=other")
-        assert "Nobody knows" in bad("export", "other", "--precision=0.9", "--out=model.onnx")
+        assert "Nobody knows" in bad("export", "other", "--min-accuracy=0.9", "--out=model.onnx")
 
     def test_features_of_a_model_of_images(self, good, bad, data, small):
         good("fit", data("images"), *small, "--set=backbone=small-cnn", "--out=run")
-        assert "leave --features out" in bad("export", "run", "--features", "--out=model.onnx")
+        assert "leave --features out" in bad("export", "run", "--from-features", "--out=model.onnx")

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from pren.runs.train import train
 from refusals import refused
+from run_folders import run_folder
 from safetensors.torch import load_file, save_file
 
 from pren.runs.config import RunConfig
 
 pytestmark = pytest.mark.slow
 
-HOW = ("--finetune", "--epochs", "1", "--strength", "0.5")
+HOW = ("--finetune", "--finetune-epochs", "1", "--finetune-strength", "0.5")
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,7 @@ def test_what_a_model_needs_is_in_the_model(good, manydata, backbone, cache):
 
 
 def test_held_out_classes_say_how_far_to_go(good, manydata, backbone, cache):
-    run = ("mydata", *backbone, "--finetune", "--epochs", "1")
+    run = ("mydata", *backbone, "--finetune", "--finetune-epochs", "1")
     found = json.loads(good("extract", *run, "--json").out)
     how = found["finetuning"]
     assert list(how["held_out"]) == ["0.0", "0.25"]
@@ -70,7 +70,7 @@ def test_held_out_classes_say_how_far_to_go(good, manydata, backbone, cache):
 
 
 def test_strength_0_is_the_frozen_backbone(good, manydata, backbone):
-    good("fit", "mydata", *backbone, "--finetune", "--strength", "0", "--rehearsals", "0", "--out", "tuned")
+    good("fit", "mydata", *backbone, "--finetune", "--finetune-strength", "0", "--rehearsals", "0", "--out", "tuned")
     good("fit", "mydata", *backbone, "--frozen", "--rehearsals", "0", "--out", "frozen")
     assert labels("tuned") == labels("frozen")
 
@@ -85,8 +85,8 @@ def test_too_few_classes_leave_it_as_it_is(good, mydata, backbone):
     ("more", "said"),
     [
         (("--finetune", "--frozen"), "--frozen trains no part of the backbone, --finetune one"),
-        (("--epochs", "3"), "--epochs says how a backbone learns the seen classes first: add --finetune"),
-        (("--strength", "0.5"), "add --finetune"),
+        (("--finetune-epochs", "3"), "--epochs says how a backbone learns the seen classes first: add --finetune"),
+        (("--finetune-strength", "0.5"), "add --finetune"),
         (("--finetune", "--train-from", "9"), "take 1 to 4"),
     ],
 )
@@ -117,14 +117,14 @@ def test_resuming_is_exact_or_refused(manydata, backbone, cache):
     def stop(done, method):
         raise KeyboardInterrupt
 
-    train(config, "whole")
+    run_folder(config, "whole")
     for out in ("stopped", "moved"):
         with pytest.raises(KeyboardInterrupt):
-            train(config, out, on_round=stop)
-    train(config, "stopped", resume=True)
+            run_folder(config, out, on_round=stop)
+    run_folder(config, "stopped", resume=True)
     whole, stopped = (load_file(f"{out}/model.safetensors") for out in ("whole", "stopped"))
     assert all(torch.equal(value, stopped[name]) for name, value in whole.items())
     tail = cache / "tails" / tails(cache)[0]
     save_file({key: 2 * value if value.is_floating_point() else value for key, value in load_file(tail).items()}, tail)
     with refused("cache-lost"):
-        train(config, "moved", resume=True)
+        run_folder(config, "moved", resume=True)

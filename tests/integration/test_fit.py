@@ -9,7 +9,7 @@ import pytest
 import torch
 import yaml
 
-from pren.cli.fit import _default_folder
+from pren.cli.fit import default_folder
 from pren.foundation.version import __version__
 from pren.methods.pren import PrEN
 from pren.methods.registry import METHODS
@@ -290,7 +290,7 @@ class TestResume:
         assert "Traceback" not in result.err
         assert "unfinished, 0 of 2 rounds" in good("show", "run").out
         good("predict", "run", data(file="pool.npz"), "--out", "labels.csv")
-        result = good("fit", "--resume", "--out", "run")
+        result = good("fit", "--resume", "run")
         assert [line.split()[1] for line in result.err.splitlines() if line.startswith("  round")] == ["1/2", "2/2"]
         assert results("run") == results("whole")
 
@@ -301,7 +301,7 @@ class TestResume:
         assert "No round was finished yet" in result.err
         assert "There is no model in run" in bad("predict", "run", name, "--out", "labels.csv")
         assert "unfinished, no round done" in good("show", "run").out
-        good("fit", "--resume", "--out", "run")
+        good("fit", "--resume", "run")
         good("fit", name, *small, "--out", "whole")
         assert results("run") == results("whole")
 
@@ -322,7 +322,7 @@ class TestResume:
     def test_resuming_a_finished_run_changes_nothing(self, good, data, small, contents):
         good("fit", data(), *small, "--out", "run")
         before = contents()
-        assert "finished" in good("fit", "--resume", "--out", "run").out
+        assert "finished" in good("fit", "--resume", "run").out
         assert contents() == before
 
     def test_resuming_as_another_run_is_refused(self, bad, interrupt, data, small, arrays, contents):
@@ -339,21 +339,21 @@ class TestResume:
             (["other.npz"], "its hash has changed"),
             (["numbers"], "data.npz', 'numbers'"),
         ):
-            assert message in bad("fit", "--resume", "--out", "run", *arguments)
+            assert message in bad("fit", "--resume", "run", *arguments)
             assert contents() == before
 
     def test_resuming_with_other_data_is_refused(self, bad, interrupt, data, small, arrays, contents):
         interrupt(7, "fit", data(), *small, "--out", "run")
         data(pool=arrays()["pool"] + 1)
         before = contents()
-        assert "its hash has changed" in bad("fit", "--resume", "--out", "run")
+        assert "its hash has changed" in bad("fit", "--resume", "run")
         assert contents() == before
 
     def test_there_must_be_a_run(self, bad, data):
         name = data()
         Path("empty").mkdir()
         for folder in ("nowhere", "empty", name):
-            assert "is not a run folder" in bad("fit", name, "--resume", "--out", folder)
+            assert "is not a run folder" in bad("fit", name, "--resume", folder)
         assert "is not a run folder" in bad("fit", name, "--resume")
         assert not Path("nowhere").exists()
         assert not Path("runs").exists()
@@ -420,7 +420,7 @@ class TestMethods:
     ],
 )
 def test_run_folders_are_named_after_what_tells_runs_apart(settings, name):
-    assert _default_folder(RunConfig.model_validate(settings)) == Path("runs") / name
+    assert default_folder(RunConfig.model_validate(settings)) == Path("runs") / name
 
 
 def test_a_seed_for_a_method_without_chance(good, data):

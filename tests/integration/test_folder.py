@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 from PIL import Image
-from pren.runs.train import train
+from run_folders import run_folder
 
 from pren.describe import ENCODERS
 
@@ -92,7 +92,7 @@ class TestFit:
         monkeypatch.setattr(ENCODERS, "_entries", {"hashed": hashed})
         assert "There is no text encoder 'minilm'" in bad("fit", "mydata", *QUICK, "--out", "run")
         assert not Path("run").exists()
-        assert "finished" in good("fit", "mydata", *QUICK, "--option", "encoder=hashed", "--out", "run").out
+        assert "finished" in good("fit", "mydata", *QUICK, "--encoder", "hashed", "--out", "run").out
         config = yaml.safe_load(Path("run/config.yaml").read_text())
         assert config["options"] == {"encoder": "hashed"}
         recorded = config["record"]["source"]["signatures"]
@@ -121,7 +121,7 @@ class TestFit:
                 on_round(done, method)
                 raise KeyboardInterrupt
 
-            return train(*arguments, on_round=stop, **options)
+            return run_folder(*arguments, on_round=stop, **options)
 
         with monkeypatch.context() as patch:
             patch.setattr("pren.runs.train.train", interrupted)
@@ -130,13 +130,13 @@ class TestFit:
         Path("elsewhere").mkdir()
         mydata.rename("elsewhere/moved")
         Path("run/pseudo_labels.csv").unlink()
-        good("fit", "elsewhere/moved", "--resume", "--out", "run")
+        good("fit", "elsewhere/moved", "--resume", "run")
         assert same("whole", "run")
 
     def test_other_photographs_are_not_the_same_data(self, good, bad, mydata):
         good("fit", "mydata", *QUICK, "--out", "run")
         shutil.copyfile(mydata / "images/red/0.png", mydata / "unlabelled/7.png")
-        assert "its hash has changed" in bad("fit", "--resume", "--out", "run")
+        assert "its hash has changed" in bad("fit", "--resume", "run")
         assert "its hash has changed" in bad("evaluate", "run")
 
     def test_a_folder_with_mistakes_leaves_no_run(self, bad, mydata):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from pren.runs.train import train
+from run_folders import run_folder
 
 UNLEARNED = "eszsl does not learn from labels given to images of the pool (2 here): add --set refinement=soft-kmeans"
 
@@ -98,12 +98,12 @@ class TestHoldOut:
                 on_round(done, method)
                 raise KeyboardInterrupt
 
-            return train(*arguments, on_round=stop, **options)
+            return run_folder(*arguments, on_round=stop, **options)
 
         with monkeypatch.context() as patch:
             patch.setattr("pren.runs.train.train", interrupted)
             assert pren(*arguments, "--out", "run").code == 130
-        good("fit", "--resume", "--out", "run")
+        good("fit", "--resume", "run")
         for name in ("model.safetensors", "predictions.csv", "metrics.json"):
             assert Path("run", name).read_bytes() == Path("whole", name).read_bytes()
         assert json.loads(good("evaluate", "run", "--json").out)["images"] == 18 + 5

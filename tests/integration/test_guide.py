@@ -57,10 +57,10 @@ def test_words_are_enough(good, mydata):
     assert "zebra" in good(*shown).out
     good(*add)
     good(*predict)
-    assert "giraffe" in good("classes", "runs/more").out
+    assert "giraffe" in good("classes", "list", "runs/more").out
     assert len(Path("labels.csv").read_text().splitlines()) == 9
     good(*remove)
-    assert "giraffe" not in good("classes", "runs/less").out
+    assert "giraffe" not in good("classes", "list", "runs/less").out
 
 
 def test_the_page_names_an_encoder_that_there_is():

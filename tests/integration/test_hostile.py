@@ -108,7 +108,7 @@ class TestFiles:
         assert "\x1b" not in out
         assert f"Labels: {shown(folder)}/predictions.csv (18 images)" in out
         assert f"PrEN on {shown('[b]' + chr(27) + '[1mdata.npz')}" in out
-        assert "finished" in good("fit", "--resume", "--out", folder).out
+        assert "finished" in good("fit", "--resume", folder).out
         np.save("new.npy", arrays()["pool"])
         out = good("predict", folder, "new.npy", "--out", "[i]\x1b.csv").out
         assert out == f"18 predictions are in {shown('[i]' + chr(27) + '.csv')}.\n"

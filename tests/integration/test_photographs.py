@@ -64,7 +64,7 @@ class TestExtract:
 
     def test_any_folder_with_images(self, good, mydata, backbone):
         shutil.copytree(mydata / "unlabelled", "pictures")
-        result = json.loads(good("extract", "pictures", *backbone, "--out", "elsewhere", "--json").out)
+        result = json.loads(good("extract", "pictures", *backbone, "--cache", "elsewhere", "--json").out)
         assert result["images"] == 6
         assert Path(result["folder"]).parent == Path("elsewhere")
 
@@ -199,7 +199,7 @@ class TestFit:
             one, two = (Path(run, name).read_text().split("record:")[0] for run in ("default", "said"))
             assert one == two
         assert f"backbone: {TINY}" in Path("default/config.yaml").read_text()
-        good("fit", "--resume", "--out", "default")
+        good("fit", "--resume", "default")
         good("predict", "default", mydata / "unlabelled", "--out", "labels.csv")
 
     @pytest.mark.parametrize("frozen", [(), ("--frozen",)])
@@ -234,7 +234,7 @@ class TestFit:
             assert all(row["class"] and row["score"] and not row["error"] for row in table.values())
 
     def test_features_and_a_backbone_exclude_each_other(self, bad, backbone):
-        message = bad("fit", "cub", "--root", ".", "--features", "res101.mat", *backbone)
+        message = bad("fit", "cub", "--root", ".", "--features-file", "res101.mat", *backbone)
         assert "--features for features: leave one out" in message
 
     def test_features_need_no_backbone(self, bad, data, backbone):
@@ -246,12 +246,24 @@ class TestTune:
         monkeypatch.setattr("pren.methods.end_to_end.DEFAULT", TINY)
         fixed = [option for option in SETTINGS if "dim" not in option]
         result = json.loads(
-            good("tune", "pren", "mydata", *fixed, "--set=weights=random", "--trials", "2", "--out", "t", "--json").out
+            good(
+                "tune",
+                "mydata",
+                "--method",
+                "pren",
+                *fixed,
+                "--set=weights=random",
+                "--trials",
+                "2",
+                "--out",
+                "t",
+                "--json",
+            ).out
         )
         assert (result["trials"], result["failed"], len(result["folds"])) == (2, 0, 2)
 
     def test_frozen(self, good, manydata, backbone):
-        tuned = ("tune", "eszsl", "mydata", *backbone, "--frozen", "--geometry", "timm", "--cache", "here")
+        tuned = ("tune", "mydata", "--method", "eszsl", *backbone, "--frozen", "--geometry", "timm", "--cache", "here")
         result = json.loads(good(*tuned, "--trials", "2", "--out", "t", "--json").out)
         assert (result["failed"], len(result["folds"])) == (0, 2)
         assert list(Path("here").iterdir())
@@ -259,7 +271,7 @@ class TestTune:
         assert "geometry: timm" in Path("run/config.yaml").read_text()
 
     def test_a_method_that_needs_features_gets_them(self, good, manydata, backbone):
-        good("tune", "eszsl", "mydata", *backbone, "--trials", "1", "--out", "t")
+        good("tune", "mydata", "--method", "eszsl", *backbone, "--trials", "1", "--out", "t")
         assert f"backbone: {TINY}" in Path("t/config.yaml").read_text()
 
 

@@ -12,7 +12,7 @@ from pren.research.reproduction.sheets import read_sheets
 
 TOP1 = {"pren": 0.66, "pren-no-projection": 0.61, "progressive": 0.50, "qfsl": 0.72}  # the others: 0.55
 MORE: dict[int, float] = {}  # for PrEN with so many heads on CUB
-CUB = ("--root", ".", "--features", "mine.mat")
+CUB = ("--root", ".", "--features-file", "mine.mat")
 
 
 def figures(task):

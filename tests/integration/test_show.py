@@ -46,7 +46,7 @@ class TestShow:
     def test_labels_are_counted_for_the_candidates(self, good, data, setting):
         good("fit", data(), "--method", "eszsl", "--setting", setting, "--out", "run")
         counted = json.loads(good("show", "run", "--json").out)["labels"]["per_class"]
-        classes = json.loads(good("classes", "run", "--json").out)
+        classes = json.loads(good("classes", "list", "run", "--json").out)
         assert set(counted) == {row["class"] for row in classes if setting == "gzsl" or not row["seen"]}
 
     def test_it_needs_no_data(self, good, data):

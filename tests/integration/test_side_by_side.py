@@ -28,7 +28,9 @@ def column(path, name):
 
 def test_extract(good, mydata, cache):
     alone = json.loads(good("extract", "mydata", "--backbone", ONE, "--weights=random", "--json").out)
-    other = json.loads(good("extract", "mydata", "--backbone", OTHER, "--weights=random", "--out=there", "--json").out)
+    other = json.loads(
+        good("extract", "mydata", "--backbone", OTHER, "--weights=random", "--cache=there", "--json").out
+    )
     both = json.loads(good("extract", "mydata", *BOTH, "--json").out)
     assert (both["images"], both["extracted"], both["problems"]) == (12, 12, [])
     assert both["width"] == alone["width"] + other["width"]
@@ -47,7 +49,7 @@ def test_from_photographs_to_labels(good, mydata, monkeypatch):
     predicted = dict(zip(column("labels.csv", "input"), column("labels.csv", "class_1"), strict=True))
     fitted = dict(zip(column("run/predictions.csv", "file"), column("run/predictions.csv", "class"), strict=True))
     assert predicted == fitted
-    good("fit", "--resume", "--out", "run")
+    good("fit", "--resume", "run")
 
 
 def test_a_run_is_named_after_all(good, mydata):
@@ -64,7 +66,7 @@ def test_a_method_that_trains_a_backbone_takes_their_features(good, mydata):
 
 def test_forecast_tune_and_compare(good, manydata, here):
     assert json.loads(good("forecast", "mydata", "--method", "eszsl", *BOTH, "--json").out)
-    tuned = json.loads(good("tune", "eszsl", "mydata", *BOTH, "--trials", "1", "--out", "t", "--json").out)
+    tuned = json.loads(good("tune", "mydata", "--method", "eszsl", *BOTH, "--trials", "1", "--out", "t", "--json").out)
     assert tuned["failed"] == 0
     assert f"backbone: {ONE}+{OTHER}" in Path("t/config.yaml").read_text()
     good("fit", "--config", "t/config.yaml", "--out", "run")
@@ -79,7 +81,9 @@ def test_export_takes_their_features(good, bad, mydata):
     assert f"{ONE}+{OTHER} want photographs of their own sizes each" in message
     assert "(--features)" in message
     assert not Path("model.pt2").exists()
-    assert "takes float32 (N, " in good("export", "run", "--features", "--format", "torch", "--out", "model.pt2").out
+    assert (
+        "takes float32 (N, " in good("export", "run", "--from-features", "--format", "torch", "--out", "model.pt2").out
+    )
 
 
 @pytest.mark.parametrize(

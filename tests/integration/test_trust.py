@@ -78,7 +78,7 @@ class TestFit:
         assert "Suspiciously many images: " in out
 
     def test_precision_leaves_labels_out(self, good, features):
-        out = good("fit", features(), *SOON, "--precision", "0.999", "--out", "run").out
+        out = good("fit", features(), *SOON, "--min-accuracy", "0.999", "--out", "run").out
         table = rows("run/predictions.csv")
         empty = sum(not row["class"] for row in table)
         assert empty > 0
@@ -87,15 +87,15 @@ class TestFit:
 
     def test_a_pool_of_another_kind_is_named(self, good, features):
         pool = np.load(features())["pool"]
-        result = good("fit", features(pool=pool + 30), *SOON, "--precision", "0.9", "--out", "run")
+        result = good("fit", features(pool=pool + 30), *SOON, "--min-accuracy", "0.9", "--out", "run")
         assert "The unlabelled images look unlike the labelled ones" in result.out
         assert "a precision of 0.9 may not be kept" in result.err
 
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
-            (["--precision", "0.9", "--rehearsals", "0"], "--precision needs rehearsals"),
-            (["--precision", "1.5"], "precision"),
+            (["--min-accuracy", "0.9", "--rehearsals", "0"], "--precision needs rehearsals"),
+            (["--min-accuracy", "1.5"], "precision"),
             (["--rehearsals", "1"], "take 0, or 2 and more"),
             (["--method", "auto", "--set", "evidence=1"], "leave --set evidence out"),
         ],
@@ -112,7 +112,9 @@ class TestFit:
         np.savez("few.npz", **arrays)
         result = good("fit", "few.npz", "--method=eszsl", "--out", "few")
         assert "There is no forecast" in result.err
-        assert "too few to hold some out" in bad("fit", "few.npz", "--method=eszsl", "--precision=0.9", "--out=other")
+        assert "too few to hold some out" in bad(
+            "fit", "few.npz", "--method=eszsl", "--min-accuracy=0.9", "--out=other"
+        )
         assert "too few to hold some out" in bad("forecast", "few.npz", "--method=eszsl")
 
     def test_a_method_that_cannot_be_rehearsed_is_kept(self, good, bad, features, monkeypatch):
@@ -138,7 +140,7 @@ class TestFit:
 
     def test_resume_of_a_finished_run_says_the_same(self, good, features):
         first = good("fit", features(), *SOON, "--out", "run", "--json").out
-        assert good("fit", "--resume", "--out", "run", "--json").out == first
+        assert good("fit", "--resume", "run", "--json").out == first
 
 
 class TestForecast:
@@ -165,7 +167,7 @@ class TestForecast:
         result = json.loads(good("fit", "my.npz", "--method=auto", *SOON, "--out", "run", "--json").out)
         assert result["method"] == found[0]["method"].split()[0]
         assert result["forecast"]["rehearsed"] == found[0]["rehearsed"]
-        assert good("fit", "--resume", "--out", "run").code == 0
+        assert good("fit", "--resume", "run").code == 0
 
 
 class TestPredict:
@@ -179,18 +181,18 @@ class TestPredict:
         )
 
     def test_precision(self, good, bad, features):
-        good("fit", features(), *SOON, "--precision", "0.999", "--out", "run")
+        good("fit", features(), *SOON, "--min-accuracy", "0.999", "--out", "run")
         np.save("new.npy", np.load("my.npz")["pool"])
-        out = good("predict", "run", "new.npy", "--precision", "0.999", "--out", "new.csv").out
+        out = good("predict", "run", "new.npy", "--min-accuracy", "0.999", "--out", "new.csv").out
         labels = [row["class_1"] for row in rows("new.csv")]
         assert labels == [row["class"] for row in rows("run/predictions.csv")]
         assert f"{labels.count('')} of them have no label" in out
-        said = good("predict", "run", "new.npy", "--precision", "0.999").out
+        said = good("predict", "run", "new.npy", "--min-accuracy", "0.999").out
         assert said.count("not sure enough") == labels.count("")
 
     def test_precision_needs_what_tells_how_sure(self, bad, good, features):
         good("fit", features(), "--rehearsals", "0", "--out", "none")
         good("fit", features(), *SOON, "--out", "run")
         np.save("new.npy", np.load("my.npz")["pool"])
-        assert "Nobody knows how sure" in bad("predict", "none", "new.npy", "--precision", "0.9")
-        assert "Nobody knows how sure" in bad("predict", "run", "new.npy", "--precision", "0.9", "--among", "all")
+        assert "Nobody knows how sure" in bad("predict", "none", "new.npy", "--min-accuracy", "0.9")
+        assert "Nobody knows how sure" in bad("predict", "run", "new.npy", "--min-accuracy", "0.9", "--among", "all")

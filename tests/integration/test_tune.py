@@ -23,7 +23,7 @@ def study(folder):
 
 def test_from_tuning_to_a_run(good, data):
     name = data()
-    tuned = good("tune", "eszsl", name, "--trials", "3", "--out", "tuned")
+    tuned = good("tune", name, "--method", "eszsl", "--trials", "3", "--out", "tuned")
     assert tuned.out.startswith("Top-1 ")
     assert "pren fit --config tuned/config.yaml" in tuned.out
     assert [line.split()[0] for line in tuned.err.splitlines()[1:]] == ["1/3", "2/3", "3/3"]
@@ -36,19 +36,32 @@ def test_from_tuning_to_a_run(good, data):
 
 def test_from_what_was_chosen_elsewhere(good, bad, data):
     name = data()
-    good("tune", "eszsl", name, "--trials", "3", "--out", "zsl")
+    good("tune", name, "--method", "eszsl", "--trials", "3", "--out", "zsl")
     chosen = yaml.safe_load(Path("zsl/config.yaml").read_text())["params"]
-    again = ("tune", "eszsl", name, "--setting", "gzsl", "--trials", "2", "--out", "gzsl", "--start", "zsl/config.yaml")
+    again = (
+        "tune",
+        name,
+        "--method",
+        "eszsl",
+        "--setting",
+        "gzsl",
+        "--trials",
+        "2",
+        "--out",
+        "gzsl",
+        "--start",
+        "zsl/config.yaml",
+    )
     good(*again)
     first = study("gzsl")["trials"][0]["params"]
     assert first == {key: chosen[key] for key in first}
     good(*again)
     assert "a study of something else (it differs in start)" in bad(*again[:-2])
-    assert "has parameters of eszsl, not of sae" in bad("tune", "sae", name, "--start", "zsl/config.yaml")
+    assert "has parameters of eszsl, not of sae" in bad("tune", name, "--method", "sae", "--start", "zsl/config.yaml")
 
 
 def test_for_machines(good, data):
-    result = json.loads(good("tune", "eszsl", data(), "--trials", "2", "--json").out)
+    result = json.loads(good("tune", data(), "--method", "eszsl", "--trials", "2", "--json").out)
     assert result["config"] == "tuning/data-eszsl/config.yaml"
     assert result["figure"] == "top1"
     assert set(result["params"]) == {"feature_reg", "signature_reg", "features", "gamma", "refinement", "balance"}
@@ -57,21 +70,23 @@ def test_for_machines(good, data):
 
 def test_gzsl_chooses_gamma(good, data):
     data(setting="gzsl")
-    out = good("tune", "eszsl", "data.npz", "--setting", "gzsl", "--trials", "2", "--out", "tuned").out
+    out = good("tune", "data.npz", "--method", "eszsl", "--setting", "gzsl", "--trials", "2", "--out", "tuned").out
     assert out.startswith("H ")
     assert yaml.safe_load(Path("tuned/config.yaml").read_text())["params"]["gamma"] != 0
     good("fit", "--config", "tuned/config.yaml", "--out", "run")
 
 
 def test_a_method_with_a_seed_and_fixed_parameters(good, data):
-    good("tune", "progressive", data(), *PROGRESSIVE, "--seed", "7", "--trials", "2", "--out", "tuned")
+    good("tune", data(), "--method", "progressive", *PROGRESSIVE, "--seed", "7", "--trials", "2", "--out", "tuned")
     params = yaml.safe_load(Path("tuned/config.yaml").read_text())["params"]
     assert (params["seed"], params["rounds"], params["heads"]) == (7, 1, 1)
     assert study("tuned")["what"]["seed"] == 7
 
 
 def test_embedded_data(good):
-    result = json.loads(good("tune", "eszsl", "numbers-features", "--trials", "2", "--json", "--out", "t").out)
+    result = json.loads(
+        good("tune", "numbers-features", "--method", "eszsl", "--trials", "2", "--json", "--out", "t").out
+    )
     assert len(result["folds"]) == 3
     assert max(trial["value"] for trial in study("t")["trials"]) == result["mean_over_folds"] > 0.1
 
@@ -80,8 +95,20 @@ def test_embedded_data(good):
 def test_killed_and_continued(good, data):
     """A real process, killed without warning in the middle of a study."""
     name = data()
-    good("tune", "eszsl", name, "--trials", "10", "--out", "whole")
-    command = [sys.executable, "-m", "pren.cli", "tune", "eszsl", name, "--trials", "3000", "--out", "parts"]
+    good("tune", name, "--method", "eszsl", "--trials", "10", "--out", "whole")
+    command = [
+        sys.executable,
+        "-m",
+        "pren.cli",
+        "tune",
+        name,
+        "--method",
+        "eszsl",
+        "--trials",
+        "3000",
+        "--out",
+        "parts",
+    ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while not Path("parts/study.json").exists() and process.poll() is None:
@@ -92,7 +119,7 @@ def test_killed_and_continued(good, data):
         process.wait()
     done = len(study("parts")["trials"])
     assert done >= 1
-    good("tune", "eszsl", name, "--trials", "10", "--out", "parts")
+    good("tune", name, "--method", "eszsl", "--trials", "10", "--out", "parts")
     assert study("parts")["trials"][:10] == study("whole")["trials"]
 
 
@@ -125,6 +152,6 @@ def test_ctrl_c(pren, data, monkeypatch):
     from pren.research import tuning
 
     monkeypatch.setattr(tuning, "attempt", lambda *given, **named: (_ for _ in ()).throw(KeyboardInterrupt))
-    result = pren("tune", "eszsl", data(), "--out", "tuned")
+    result = pren("tune", data(), "--method", "eszsl", "--out", "tuned")
     assert result.code == 130
     assert "the same command goes on" in result.err

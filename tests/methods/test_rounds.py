@@ -7,7 +7,7 @@ import csv
 import numpy as np
 import pytest
 import torch
-from pren.runs.train import train
+from run_folders import run_folder
 from torch import nn
 from typer.testing import CliRunner
 
@@ -81,15 +81,15 @@ def test_the_figures_of_an_epoch_reach_the_history_and_the_terminal(toy, data, t
 
 
 def test_it_resumes_after_every_epoch_with_the_same_bits(toy, data, tmp_path):
-    whole = train(RunConfig(data=data, method="toy-epochs"), tmp_path / "whole")
+    whole = run_folder(RunConfig(data=data, method="toy-epochs"), tmp_path / "whole")
 
     def stop(done, *_):
         if done.number == 2:
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        train(RunConfig(data=data, method="toy-epochs"), tmp_path / "part", on_round=stop)
-    train(RunConfig(data=data, method="toy-epochs"), tmp_path / "part", resume=True)
+        run_folder(RunConfig(data=data, method="toy-epochs"), tmp_path / "part", on_round=stop)
+    run_folder(RunConfig(data=data, method="toy-epochs"), tmp_path / "part", resume=True)
     for name in ("predictions.csv", "history.csv"):
         assert (tmp_path / "part" / name).read_bytes() == (whole.path / name).read_bytes()
     assert RunFolder.open(tmp_path / "part").finished()

@@ -8,7 +8,7 @@ import os
 
 import numpy as np
 import pytest
-from pren.runs.train import train
+from run_folders import run_folder
 
 from pren.runs.config import RunConfig
 
@@ -85,7 +85,7 @@ def interrupted(stop_after):
 
     def run(config, out, number, **options):
         with pytest.raises(Interrupted):
-            train(config, out, on_round=stop_after(number), **options)
+            run_folder(config, out, on_round=stop_after(number), **options)
 
     return run
 

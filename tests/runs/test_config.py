@@ -16,16 +16,13 @@ class TestResolved:
         assert RunConfig(data="my.npz", method="pren").resolved().params == PrEN().get_params()
         assert RunConfig(data="my.npz", method="eszsl").resolved().params == ESZSL().get_params()
 
-    def test_a_data_set_may_recommend_parameters(self):
-        params = RunConfig(data="numbers-features", method="pren").resolved().params
-        assert params["dim"] == 10
-        assert {**params, "dim": None, "hidden": (512, 512)} == PrEN().get_params()
+    @pytest.mark.parametrize("data", ["numbers", "numbers-features", "my.npz"])
+    def test_the_data_choose_no_parameters(self, data):
+        assert RunConfig(data=data, method="pren").resolved().params == PrEN().get_params()
 
-    def test_what_is_asked_for_wins_over_what_is_recommended(self):
-        assert RunConfig(data="numbers", method="pren", params={"dim": 3}).resolved().params["dim"] == 3
-
-    def test_what_a_method_does_not_know_is_not_recommended_to_it(self):
-        assert RunConfig(data="numbers", method="eszsl").resolved().params == ESZSL().get_params()
+    def test_what_is_asked_for_wins_over_defaults(self):
+        params = RunConfig(data="numbers", method="pren", params={"dim": 3}).resolved().params
+        assert params == {**PrEN().get_params(), "dim": 3}
 
     def test_a_variants_own_parameters_are_there(self):
         params = RunConfig(data="my.npz", method="progressive").resolved().params
@@ -64,8 +61,7 @@ class TestDifference:
 
     def test_every_difference_is_named_with_both_values(self):
         one = RunConfig(data="a.npz", method="pren", params={"heads": 3}).resolved()
-        papers = {"dim": None, "hidden": (512, 512)}
-        two = RunConfig(data="numbers", method="pren", params={"heads": 4, **papers}, setting="gzsl").resolved()
+        two = RunConfig(data="numbers", method="pren", params={"heads": 4}, setting="gzsl").resolved()
         assert one.difference(two) == ["data: 'a.npz', 'numbers'", "setting: 'zsl', 'gzsl'", "params.heads: 3, 4"]
 
     def test_where_the_data_are_is_no_difference(self):

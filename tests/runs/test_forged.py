@@ -6,8 +6,8 @@ from datetime import date
 import pytest
 import torch
 import yaml
-from pren.runs.train import train
 from refusals import refused
+from run_folders import run_folder
 from safetensors.torch import load_file, save_file
 
 from pren.runs.store.checkpoint import FILES, STATE_FILE, TRAINING_FILE
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def finished(data, configure, tmp_path):
-    train(configure(data()), tmp_path / "run")
+    run_folder(configure(data()), tmp_path / "run")
     return tmp_path / "run"
 
 
@@ -65,7 +65,7 @@ def test_metrics_beside_which_stands_something_that_is_no_json(finished):
     path.write_text(json.dumps({**json.loads(path.read_text()), "rule": float("nan")}))
     seal(finished)
     with refused("damaged"):
-        RunFolder.open(finished).metrics()
+        RunFolder.open(finished).figures()
 
 
 def forge_training(run, name, change):
@@ -87,7 +87,7 @@ def test_a_state_of_training_that_cannot_be(stopped, name, change):
     config, run = stopped
     forge_training(run, name, change)
     with refused("damaged"):
-        train(config, run, resume=True)
+        run_folder(config, run, resume=True)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_state_of_training_of_another_round(stopped, change):
     config, run = stopped
     forge_training(run, "round.number", change)
     with refused("damaged"):
-        train(config, run, resume=True)
+        run_folder(config, run, resume=True)
 
 
 def test_an_empty_state_of_training(stopped):
@@ -107,7 +107,7 @@ def test_an_empty_state_of_training(stopped):
     save_file({}, run / "checkpoint" / "round-0001" / TRAINING_FILE)
     seal(run)
     with refused("damaged"):
-        train(config, run, resume=True)
+        run_folder(config, run, resume=True)
 
 
 def test_weights_that_diverge_in_the_last_step_do_not_replace_a_good_checkpoint(stopped, data, configure):
@@ -119,7 +119,7 @@ def test_weights_that_diverge_in_the_last_step_do_not_replace_a_good_checkpoint(
     content["params"]["batches"] = 1
     (run / CONFIG_FILE).write_bytes(with_checksum(yaml.safe_dump(content).encode()))
     with refused("diverged"):
-        train(config, run, resume=True)
+        run_folder(config, run, resume=True)
     assert [path.name for path in (run / "checkpoint").iterdir()] == ["round-0001"]
 
 
@@ -127,5 +127,5 @@ def test_weights_that_diverge_in_the_last_step_do_not_replace_a_good_checkpoint(
 def test_a_lock_with_nonsense_in_it_is_taken_over(stopped, content):
     config, run = stopped
     (run / ".lock").write_bytes(content)
-    assert train(config, run, resume=True).finished()
+    assert run_folder(config, run, resume=True).finished()
     assert not (run / ".lock").exists()

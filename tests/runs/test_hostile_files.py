@@ -12,7 +12,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from pren.runs.train import train
+from run_folders import run_folder
 
 from pren.cli import __main__ as command_line
 from pren.methods.storage import read_model, write_model
@@ -102,7 +102,7 @@ def originals(arrays, configure, interrupted, tmp_path_factory):
     np.savez(root / "data.npz", **arrays())
     np.save(root / "inputs.npy", arrays()["pool"])
     config = configure(root / "data.npz", rounds=1)
-    train(config, root / "finished")
+    run_folder(config, root / "finished")
     interrupted(config, root / "interrupted", 0)
     return root
 
@@ -141,7 +141,7 @@ def commands(originals):
 
     def build(run):
         predict = ["predict", run, originals / "inputs.npy", "--out", "labels.csv"]
-        resume = ["fit", "--resume", "--out", run]
+        resume = ["fit", "--resume", run]
         return (
             ["show", run, "--json"],
             ["show", run],

@@ -10,13 +10,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from pren.runs.train import train
 from refusals import refused
+from run_folders import run_folder
 
 from pren.foundation.errors import PrenError
 from pren.foundation.lock import LOCK, MOST_BYTES, Lock
+from pren.runs.result import load_state
 from pren.runs.store.folder import RunFolder
-from pren.runs.summary import run_summary
 
 HOSTILE = {
     "nothing": b"",
@@ -269,18 +269,18 @@ class TestRuns:
         self, data, configure, fingerprint, results, tmp_path
     ):
         config, out = configure(data()), tmp_path / "run"
-        train(config, tmp_path / "whole")
+        run_folder(config, tmp_path / "whole")
         refused = []
 
         def intrude(done, method):
             before = fingerprint(out)
             for resume in (False, True):
                 with pytest.raises(PrenError) as error:
-                    train(config, out, resume=resume)
+                    run_folder(config, out, resume=resume)
                 refused.append(str(error.value))
             assert fingerprint(out) == before
 
-        train(config, out, command="pren fit first", on_round=intrude)
+        run_folder(config, out, command="pren fit first", on_round=intrude)
         assert len(refused) == 8
         assert all("already holds a run" in message for message in refused[::2])
         assert all(f"in use by process {os.getpid()}" in message for message in refused[1::2])
@@ -294,9 +294,9 @@ class TestRuns:
 
         def intrude(done, method):
             with pytest.raises(PrenError, match="in use by"):
-                train(config, out, resume=True)
+                run_folder(config, out, resume=True)
 
-        train(config, out, resume=True, on_round=intrude)
+        run_folder(config, out, resume=True, on_round=intrude)
         assert not (out / LOCK).exists()
 
     def test_those_who_read_are_let_in(self, data, configure, tmp_path):
@@ -305,9 +305,9 @@ class TestRuns:
         def look(done, method):
             run = RunFolder.open(out)
             assert run.model().get_params() == method.get_params()
-            seen.append(run_summary(run)["rounds_done"])
+            seen.append(load_state(out).to_dict()["rounds_done"])
 
-        train(configure(path), out, on_round=look)
+        run_folder(configure(path), out, on_round=look)
         assert seen == [0, 1, 2, 3]
 
     def test_a_link_in_place_of_the_lock_is_refused_by_a_run(self, data, configure, interrupted, tmp_path):
@@ -316,5 +316,5 @@ class TestRuns:
         (tmp_path / "precious").write_text("precious")
         (out / LOCK).symlink_to(tmp_path / "precious")
         with pytest.raises(PrenError, match=r"\.lock is a link that leads out of"):
-            train(config, out, resume=True)
+            run_folder(config, out, resume=True)
         assert (tmp_path / "precious").read_text() == "precious"

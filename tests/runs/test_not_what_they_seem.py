@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from pren.runs.train import train
 from refusals import refused
+from run_folders import run_folder
 from safetensors.torch import load_file, save_file
 
 from pren.foundation.errors import PrenError
 from pren.methods.storage import read_model, write_model
 from pren.runs.reopening import evaluate_run
+from pren.runs.result import load_state
 from pren.runs.store.folder import RunFolder
 from pren.runs.store.manifest import with_checksum
-from pren.runs.summary import run_summary
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ def readings_of(folder, config):
     """What every way to read a run finds, or the error it raises."""
 
     def summary():
-        found = run_summary(RunFolder.open(folder))
+        found = load_state(folder).to_dict()
         return {key: value for key, value in found.items() if key not in ("run", "model", "predictions")}  # paths
 
     def checkpoint():
@@ -108,7 +108,7 @@ class Runs:
                 assert found == self.expected[state][action], f"{action} takes {name} for good"
         assert content_of(folder) == before
         try:
-            train(self.config, folder, resume=True)
+            run_folder(self.config, folder, resume=True)
         except PrenError as error:
             errors.append(str(error))
             assert content_of(folder) == before
@@ -131,7 +131,7 @@ def runs(arrays, configure, interrupted, outcome, tmp_path_factory):
     root = tmp_path_factory.mktemp("runs")
     np.savez(root / "data.npz", **arrays())
     config = configure(root / "data.npz", rounds=2)
-    train(config, root / "finished")
+    run_folder(config, root / "finished")
     interrupted(config, root / "interrupted", 1)
     return Runs(config, root, outcome)
 
@@ -185,7 +185,7 @@ class TestEveryFile:
         folder = copy(state)
         (folder / name).unlink()
         if name == "manifest.json":  # which is written last: without it the run is unfinished, and its end comes again
-            train(runs.config, folder, resume=True)
+            run_folder(runs.config, folder, resume=True)
             assert runs.results(folder) == runs.end
             return
         errors = runs.check(state, folder, name)
@@ -208,7 +208,7 @@ class TestEveryFile:
         before = outside.read_bytes(), outside.stat().st_mtime_ns
         if kind == "folder" and state == "interrupted" and name in SHOWN:
             with refused("write-failed"):
-                train(runs.config, folder, resume=True)
+                run_folder(runs.config, folder, resume=True)
             return
         errors = runs.check(state, folder, name, also=("copy",))
         assert errors or not is_guarded(state, name)
@@ -232,7 +232,7 @@ class TestFolders:
             assert content_of(target) == before
         else:
             assert not [found for found in readings_of(folder, runs.config).values() if isinstance(found, PrenError)]
-            train(runs.config, folder, resume=True)
+            run_folder(runs.config, folder, resume=True)
             assert (folder / "predictions.csv").read_bytes() == runs.end["predictions.csv"]
 
     @pytest.mark.parametrize("kind", ["file", "pipe"])
@@ -266,7 +266,7 @@ class TestFolders:
                 (out / name).symlink_to(tmp_path / "outside" / "precious")
 
         with refused("write-failed"):
-            train(runs.config, out, on_round=plant)
+            run_folder(runs.config, out, on_round=plant)
         assert content_of(tmp_path / "outside") == before
 
 
@@ -278,7 +278,7 @@ def other(request, runs, arrays, configure, interrupted, tmp_path_factory):
     path = root / "data.npz" if request.param == "data" else runs.config.data
     method = "pren-no-projection" if request.param == "method" else "pren"
     config = configure(path, method, rounds=2, seed=1 if request.param == "seed" else 0)
-    train(config, root / "finished")
+    run_folder(config, root / "finished")
     interrupted(config, root / "interrupted", 1)
     return root
 
@@ -297,7 +297,7 @@ class TestOfAnotherRun:
         before = content_of(folder)
         if name == "config.yaml" or (state == "interrupted" and "checkpoint" in name):
             with pytest.raises(PrenError, match=r"another run|other than|was started with|checksum differs"):
-                train(runs.config, folder, resume=True)
+                run_folder(runs.config, folder, resume=True)
             assert content_of(folder) == before
 
     @pytest.mark.parametrize("state", ROUND)
@@ -375,7 +375,7 @@ class TestSealed:
         seal(folder)
         before = content_of(folder)
         with pytest.raises(PrenError, match=r"damaged|other version|another version"):
-            train(runs.config, folder, resume=True)
+            run_folder(runs.config, folder, resume=True)
         assert content_of(folder) == before
 
     @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from pren.runs.train import train
 from refusals import refused
+from run_folders import run_folder
 from safetensors.torch import save_file
 
 from pren.images.extraction import Extractor
@@ -71,12 +71,12 @@ def test_a_run_is_finished_and_resumed_to_the_same_bytes(tmp_path, configuration
     params = {} if frozen else {"augmentation": "flip-crop"}
     config = configuration(frozen, **params)
     progress = []
-    run = train(config, tmp_path / "whole", on_extract=lambda *seen: progress.append(seen))
+    run = run_folder(config, tmp_path / "whole", on_extract=lambda *seen: progress.append(seen))
     assert run.finished()
     assert [done for done, _, _ in progress] == ([8, 6] if frozen else [])
-    assert {**run.metrics(), **evaluate_run(run)} == run.metrics()
+    assert evaluate_run(run) == run.figures()
     interrupted(config, tmp_path / "stopped", 1)
-    train(config, tmp_path / "stopped", resume=True)
+    run_folder(config, tmp_path / "stopped", resume=True)
     assert outcome(tmp_path / "stopped") == outcome(tmp_path / "whole")
     model = RunFolder.open(tmp_path / "whole").model()
     assert (model.extractor_ is not None) == frozen
@@ -86,9 +86,9 @@ def test_a_run_is_finished_and_resumed_to_the_same_bytes(tmp_path, configuration
 def test_bad_files_are_left_out_of_a_run(tmp_path, pictures, configuration, caplog, frozen):
     (pictures / "03.png").write_bytes(b"")
     (pictures / "09.png").write_bytes(b"no picture")
-    run = train(configuration(frozen), tmp_path / "run")
+    run = run_folder(configuration(frozen), tmp_path / "run")
     assert "2 of 14 image files cannot be read and are left out" in caplog.text
     assert run.finished()
     (pictures / "04.png").write_bytes((pictures / "05.png").read_bytes())
     with refused("data-changed"):
-        train(configuration(frozen), tmp_path / "run", resume=True)
+        run_folder(configuration(frozen), tmp_path / "run", resume=True)

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 import torch
-from pren.runs.train import train
 from refusals import refused
+from run_folders import run_folder
 from safetensors.torch import load_file, save_file
 
 from pren.data import load
@@ -30,7 +30,7 @@ class TestExact:
     @pytest.mark.parametrize(("form", "setting"), CASES)
     def test_stopped_after_any_round(self, form, setting, data, configure, interrupted, outcome, tmp_path):
         config = configure(data(form, setting), setting=setting, **variant(form))
-        train(config, tmp_path / "whole")
+        run_folder(config, tmp_path / "whole")
         expected = outcome(tmp_path / "whole")
         assert "checkpoint/round-0003/training.safetensors" in expected
         for number in range(4):
@@ -38,7 +38,7 @@ class TestExact:
             interrupted(config, out, number)
             assert not RunFolder(out).finished()
             rounds = []
-            train(config, out, resume=True, on_round=lambda done, _: rounds.append(done.number))  # noqa: B023
+            run_folder(config, out, resume=True, on_round=lambda done, _: rounds.append(done.number))  # noqa: B023
             assert rounds == list(range(number + 1, 4))
             assert outcome(out) == expected, f"stopped after round {number}"
             shutil.rmtree(out)
@@ -55,46 +55,46 @@ class TestExact:
     )
     def test_whatever_the_parameters(self, params, data, configure, interrupted, outcome, tmp_path):
         config = configure(data("images", "gzsl"), setting="gzsl", **variant("images"), **params)
-        train(config, tmp_path / "whole")
+        run_folder(config, tmp_path / "whole")
         interrupted(config, tmp_path / "stopped", 1)
-        train(config, tmp_path / "stopped", resume=True)
+        run_folder(config, tmp_path / "stopped", resume=True)
         assert outcome(tmp_path / "stopped") == outcome(tmp_path / "whole")
 
     def test_stopped_again_and_again(self, data, configure, interrupted, outcome, tmp_path):
         config = configure(data())
-        train(config, tmp_path / "whole")
+        run_folder(config, tmp_path / "whole")
         interrupted(config, tmp_path / "run", 0)
         for number in (1, 2, 3):
             interrupted(config, tmp_path / "run", number, resume=True)
-        train(config, tmp_path / "run", resume=True)
+        run_folder(config, tmp_path / "run", resume=True)
         assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
 
     def test_stopped_before_the_first_round_was_finished(self, data, configure, outcome, tmp_path, monkeypatch):
         config = configure(data())
-        train(config, tmp_path / "whole")
+        run_folder(config, tmp_path / "whole")
         with monkeypatch.context() as patch:
             patch.setattr(torch.optim.Adam, "step", _interrupt)
             with pytest.raises(KeyboardInterrupt):
-                train(config, tmp_path / "run")
+                run_folder(config, tmp_path / "run")
         assert [path.name for path in (tmp_path / "run").iterdir()] == ["config.yaml"]
-        train(config, tmp_path / "run", resume=True)
+        run_folder(config, tmp_path / "run", resume=True)
         assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
 
     def test_stopped_within_a_round(self, data, configure, outcome, tmp_path, monkeypatch):
         config = configure(data())
-        train(config, tmp_path / "whole")
+        run_folder(config, tmp_path / "whole")
         for steps in (11, 13, 16, 18):
             with monkeypatch.context() as patch:
                 patch.setattr(torch.optim.Adam, "step", _interrupt_after(steps))
                 with pytest.raises(KeyboardInterrupt):
-                    train(config, tmp_path / f"run-{steps}")
-            train(config, tmp_path / f"run-{steps}", resume=True)
+                    run_folder(config, tmp_path / f"run-{steps}")
+            run_folder(config, tmp_path / f"run-{steps}", resume=True)
             assert outcome(tmp_path / f"run-{steps}") == outcome(tmp_path / "whole")
 
     def test_what_was_saved_is_a_model_to_use(self, data, configure, interrupted, tmp_path):
         path = data()
         interrupted(configure(path), tmp_path / "run", 1)
-        train(configure(path, rounds=1), tmp_path / "short")
+        run_folder(configure(path, rounds=1), tmp_path / "short")
         pool = load(path)[0].pool
         assert np.array_equal(
             RunFolder.open(tmp_path / "run").model().scores(pool), load_model(tmp_path / "short").scores(pool)
@@ -102,10 +102,10 @@ class TestExact:
 
     def test_a_run_folder_may_move(self, data, configure, interrupted, outcome, tmp_path):
         config = configure(data())
-        train(config, tmp_path / "whole")
+        run_folder(config, tmp_path / "whole")
         interrupted(config, tmp_path / "run", 1)
         (tmp_path / "run").rename(tmp_path / "moved")
-        train(config, tmp_path / "moved", resume=True)
+        run_folder(config, tmp_path / "moved", resume=True)
         assert outcome(tmp_path / "moved") == outcome(tmp_path / "whole")
 
     def test_the_data_may_move(self, data, configure, interrupted, outcome, tmp_path):
@@ -113,16 +113,16 @@ class TestExact:
         (tmp_path / "data.npz").unlink()
         (tmp_path / "new").mkdir()
         moved = configure(data(file="new/other.npz"))
-        train(moved, tmp_path / "run", resume=True)
-        train(moved, tmp_path / "whole")
+        run_folder(moved, tmp_path / "run", resume=True)
+        run_folder(moved, tmp_path / "whole")
         assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
 
     def test_answers_that_came_later_do_not_matter(self, data, configure, interrupted, outcome, tmp_path):
         config = configure(data(answers=None))
         interrupted(config, tmp_path / "run", 1)
         data()
-        train(config, tmp_path / "run", resume=True)
-        train(config, tmp_path / "whole")
+        run_folder(config, tmp_path / "run", resume=True)
+        run_folder(config, tmp_path / "whole")
         assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
 
 
@@ -130,24 +130,24 @@ class TestFinished:
     @pytest.mark.parametrize("method", ["pren", "eszsl"])
     def test_resuming_a_finished_run_changes_nothing(self, method, data, configure, fingerprint, tmp_path):
         config = configure(data(), method)
-        train(config, tmp_path / "run")
+        run_folder(config, tmp_path / "run")
         before = fingerprint(tmp_path / "run")
         rounds = []
-        run = train(config, tmp_path / "run", resume=True, on_round=lambda *_: rounds.append(1))
+        run = run_folder(config, tmp_path / "run", resume=True, on_round=lambda *_: rounds.append(1))
         assert run.finished()
         assert not rounds
         assert fingerprint(tmp_path / "run") == before
 
     def test_what_the_end_writes_is_written_again_if_it_is_not_there(self, data, configure, outcome, tmp_path):
         config = configure(data())
-        train(config, tmp_path / "run")
+        run_folder(config, tmp_path / "run")
         expected = outcome(tmp_path / "run")
         for name in ("predictions.csv", "metrics.json"):
             (tmp_path / "run" / name).unlink()
         with refused("damaged"):
-            train(config, tmp_path / "run", resume=True)
+            run_folder(config, tmp_path / "run", resume=True)
         (tmp_path / "run" / "manifest.json").unlink()
-        train(config, tmp_path / "run", resume=True)
+        run_folder(config, tmp_path / "run", resume=True)
         assert outcome(tmp_path / "run") == expected
 
     @pytest.mark.parametrize(
@@ -162,15 +162,15 @@ class TestFinished:
     )
     def test_damage_in_place_can_be_mended_as_the_message_says(self, method, name, data, configure, outcome, tmp_path):
         config = configure(data(), method).model_copy(update={"rehearsals": 2 if method == "eszsl" else 0})
-        train(config, tmp_path / "run")
+        run_folder(config, tmp_path / "run")
         expected = outcome(tmp_path / "run")
         with (tmp_path / "run" / name).open("r+b") as file:
             file.seek(-1, os.SEEK_END)
             file.write(b"\x55")
         with refused("damaged"):
-            train(config, tmp_path / "run", resume=True)
+            run_folder(config, tmp_path / "run", resume=True)
         (tmp_path / "run" / "manifest.json").unlink()
-        train(config, tmp_path / "run", resume=True)
+        run_folder(config, tmp_path / "run", resume=True)
         assert outcome(tmp_path / "run") == expected
 
 
@@ -194,7 +194,7 @@ class TestRefused:
     def refuse(self, config, folder, fingerprint, match):
         before = fingerprint(folder)
         with pytest.raises(PrenError, match=match):
-            train(config, folder, resume=True)
+            run_folder(config, folder, resume=True)
         assert fingerprint(folder) == before
 
     @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ class TestRefused:
         (tmp_path / "empty").mkdir()
         for folder in (tmp_path / "nowhere", tmp_path / "empty"):
             with refused("not-a-run"):
-                train(configure(data()), folder, resume=True)
+                run_folder(configure(data()), folder, resume=True)
         assert not (tmp_path / "nowhere").exists()
         assert list((tmp_path / "empty").iterdir()) == []
 
@@ -370,7 +370,7 @@ class TestDamage:
             write_manifest(checkpoint, [name for name in FILES if (checkpoint / name).exists()], run)
         before = fingerprint(folder)
         with refused("damaged"):
-            train(config, folder, resume=True)
+            run_folder(config, folder, resume=True)
         assert fingerprint(folder) == before
 
     def test_a_damaged_checkpoint_does_not_spoil_the_model(self, started):
@@ -395,8 +395,8 @@ class TestLeftovers:
             writing = folder / "checkpoint" / f".writing-{name}"
             writing.mkdir()
             (writing / "model.safetensors").write_bytes(b"half a fi")
-        train(config, folder, resume=True)
-        train(config, tmp_path / "whole")
+        run_folder(config, folder, resume=True)
+        run_folder(config, tmp_path / "whole")
         found = outcome(folder)
         expected = outcome(tmp_path / "whole")
         assert {name: found[name] for name in expected} == expected
@@ -407,15 +407,15 @@ class TestLeftovers:
         older = folder / "checkpoint" / "round-0000"
         shutil.copytree(folder / "checkpoint" / "round-0001", older)
         (older / "state.json").unlink()  # half removed
-        train(config, folder, resume=True)
-        train(config, tmp_path / "whole")
+        run_folder(config, folder, resume=True)
+        run_folder(config, tmp_path / "whole")
         assert outcome(folder) == outcome(tmp_path / "whole")
 
     def test_a_run_killed_before_it_had_a_configuration_can_start_anew(self, data, configure, tmp_path):
         config = configure(data())
         (tmp_path / "run").mkdir()
         (tmp_path / "run" / ".writing-config.yaml").write_bytes(b"half a fi")
-        assert train(config, tmp_path / "run").finished()
+        assert run_folder(config, tmp_path / "run").finished()
 
 
 class Killed(BaseException):
@@ -481,12 +481,12 @@ class TestKilled:
         """It ends as if nobody had killed it; and a model that is there meanwhile is that of a whole round."""
         config = configure(data(), method, **({"rounds": 1} if method == "pren" else {}))
         whole, out, pool = tmp_path / "whole", tmp_path / "run", load(config.data)[0].pool
-        assert killer.run(whole, float("inf"), lambda: train(config, whole))
+        assert killer.run(whole, float("inf"), lambda: run_folder(config, whole))
         expected, moments = outcome(whole), len(killer.deeds)
         assert moments > 8
         wrong, seen = [], set()
         for moment in range(1, moments + 1):
-            finished = killer.run(out, moment, lambda: train(config, out))
+            finished = killer.run(out, moment, lambda: run_folder(config, out))
             assert not finished
             if (out / "model.safetensors").exists():
                 seen.add(load_model(out).scores(pool).tobytes())
@@ -494,7 +494,7 @@ class TestKilled:
                 shutil.rmtree(out, ignore_errors=True)
                 continue
             try:
-                train(config, out, resume=True)
+                run_folder(config, out, resume=True)
                 after = {name: content for name, content in outcome(out).items() if ".writing-" not in name}
                 different = sorted(name for name in expected if after.get(name) != expected[name])
                 problem = f"differs in {different}" if different else None

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from pren.runs.train import train
 from refusals import refused
+from run_folders import run_folder
 
 from pren.cli import __main__ as command_line
 from pren.foundation.errors import PrenError
@@ -37,7 +37,7 @@ def config(data, configure):
 @pytest.fixture
 def whole(config, results, tmp_path):
     """What the run comes to if nothing happens."""
-    train(config, tmp_path / "whole")
+    run_folder(config, tmp_path / "whole")
     return results(tmp_path / "whole")
 
 
@@ -51,9 +51,9 @@ def goes_on(config, whole, results, tmp_path):
         shutil.copytree(folder, copy)
         shutil.copyfile(config.data, moved)
         RunFolder.open(folder).checkpoint()  # which verifies what it reads
-        train(config, folder, resume=True)
+        run_folder(config, folder, resume=True)
         assert results(folder) == whole
-        train(config.model_copy(update={"data": str(moved)}), copy, resume=True)
+        run_folder(config.model_copy(update={"data": str(moved)}), copy, resume=True)
         assert results(copy) == whole
 
     return check
@@ -92,7 +92,7 @@ class TestEveryWrite:
         )
         with monkeypatch.context() as patch:
             done = self.count_and_fail(patch, 10**9, errno.ENOSPC)
-            train(config, tmp_path / "whole")
+            run_folder(config, tmp_path / "whole")
         expected, deeds, wrong = results(tmp_path / "whole"), list(done), []
         assert {"replace", "fsync", "mkdir", "unlink", "write_bytes", "pwrite"} <= set(deeds)
         for limit in range(1, len(deeds) + 1):
@@ -102,7 +102,7 @@ class TestEveryWrite:
                 problem = self.attempt(config, out)
             if problem is None and not RunFolder(out).finished():
                 resume = RunFolder(out).holds_run()
-                train(config, out, resume=resume)
+                run_folder(config, out, resume=resume)
             if problem is None and results(out) != expected:
                 problem = "comes to another end"
             if problem:
@@ -113,7 +113,7 @@ class TestEveryWrite:
     def attempt(self, config, out):
         """What is wrong with how a run ends in trouble, None if nothing is."""
         try:
-            train(config, out)
+            run_folder(config, out)
         except PrenError as error:
             advised = any(words in str(error) for words in WHAT_TO_DO.split("|"))
             return None if advised else f"does not say what to do: {error}"
@@ -135,7 +135,7 @@ class TestTheFolder:
                     disturb(tmp_path / "run")
 
             with refused("run-lost") as error:
-                train(config, tmp_path / "run", on_round=on_round)
+                run_folder(config, tmp_path / "run", on_round=on_round)
             return str(error.value)
 
         return run
@@ -188,7 +188,7 @@ class TestTheFolder:
 
         monkeypatch.setattr(training, "_fit", fail)
         with refused("planted"):
-            train(config, tmp_path / "run")
+            run_folder(config, tmp_path / "run")
         assert {path.name: path.read_text() for path in (tmp_path / "run").iterdir()} == {
             "config.yaml": "another's",
             ".lock": "another's",
@@ -312,7 +312,7 @@ class TestRealDisks:
         interrupted(config, disk / "run", 1)
         before = fingerprint(disk)
         commands = [
-            ["fit", "--resume", "--out", f"{disk}/run"],
+            ["fit", "--resume", f"{disk}/run"],
             ["show", f"{disk}/run"],
             arguments_of(config, disk / "new"),
         ]

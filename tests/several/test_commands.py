@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from pren.runs.train import train
+from run_folders import run_folder
 
 from pren.runs.config import RunConfig
 from pren.runs.store.folder import RunFolder
@@ -97,7 +97,7 @@ def alone(arrays, tmp_path_factory):
     """The run of one process that nobody disturbed."""
     folder = tmp_path_factory.mktemp("alone")
     np.savez(folder / "data.npz", **arrays())
-    return train(RunConfig(data=str(folder / "data.npz"), method="pren", params=SETTINGS), folder / "run")
+    return run_folder(RunConfig(data=str(folder / "data.npz"), method="pren", params=SETTINGS), folder / "run")
 
 
 def check_same(run, alone):
@@ -123,7 +123,7 @@ def test_a_worker_that_dies_is_named_and_one_process_goes_on(start, folder, alon
     assert "Traceback" not in said + err
     done = len(RunFolder.open(folder / "run").history())
     assert 4 <= done < 61
-    check_same(train(RunFolder.open(folder / "run").config(), folder / "run", resume=True), alone)
+    check_same(run_folder(RunFolder.open(folder / "run").config(), folder / "run", resume=True), alone)
 
 
 def interrupt(done, method):
@@ -134,13 +134,13 @@ def test_two_machines_go_on_and_lose_one(start, folder, alone):
     """The second one has the data, but neither the run folder nor the configuration."""
     config = RunConfig(data=str(folder / "data.npz"), method="pren", params=SETTINGS)
     with pytest.raises(KeyboardInterrupt):
-        train(config, folder / "run", on_round=interrupt)
+        run_folder(config, folder / "run", on_round=interrupt)
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
     shutil.copy(folder / "data.npz", elsewhere)
     where = ("--nodes", "2", "--main-address", f"127.0.0.1:{free_port()}", "--node-rank")
     nodes = [
-        start("fit", "--resume", "--out", "run", *where, "0"),
+        start("fit", "--resume", "run", *where, "0"),
         start("fit", "data.npz", "--out", "run", *where, "1", inside=elsewhere),
     ]
     read_until(nodes[0], "round  2/60")
@@ -151,7 +151,7 @@ def test_two_machines_go_on_and_lose_one(start, folder, alone):
         assert ("Another process of this run has ended" in err) is (rank == 0)
         assert "Traceback" not in err
     assert [path.name for path in elsewhere.iterdir()] == ["data.npz"]
-    check_same(train(config, folder / "run", resume=True), alone)
+    check_same(run_folder(config, folder / "run", resume=True), alone)
 
 
 def test_under_torchrun(start, folder):
@@ -160,7 +160,7 @@ def test_under_torchrun(start, folder):
     assert code == 0, err
     assert out.count("PrEN on data.npz (zsl, finished)") == 1
     config = RunConfig(data=str(folder / "data.npz"), method="pren", params={**SETTINGS, "rounds": 4})
-    check_same(RunFolder.open(folder / "run"), train(config, folder / "alone"))
+    check_same(RunFolder.open(folder / "run"), run_folder(config, folder / "alone"))
 
 
 def test_ctrl_c_reaches_everyone_once(start):
@@ -231,7 +231,7 @@ def test_extraction_is_shared_out(start, folder):
         Image.fromarray(pixels).save(folder / "pictures" / f"{number}.png")
     (folder / "pictures" / "bad.png").write_bytes(b"no picture")
     backbone = ("--backbone", "test_resnet", "--weights", "random")
-    code, out, err = ended(start("extract", "pictures", *backbone, "--out", "cache", "--devices", "2", "--json"))
+    code, out, err = ended(start("extract", "pictures", *backbone, "--cache", "cache", "--devices", "2", "--json"))
     assert code == 0, err
     result = json.loads(out)
     assert (result["images"], result["extracted"]) == (7, 6)
@@ -247,10 +247,20 @@ def test_a_backbone_learns_in_a_team(start, folder):
         Image.fromarray(pixels).save(to / f"{number}.png")
     rows = [f"{name},{name},{name**2},{7 - name}" for name in range(7)]
     (folder / "birds" / "signatures.csv").write_text("\n".join(["class,a,b,c", *rows, ""]))
-    how = ("--backbone", "test_resnet", "--weights", "random", "--finetune", "--epochs", "2", "--strength", "0.5")
+    how = (
+        "--backbone",
+        "test_resnet",
+        "--weights",
+        "random",
+        "--finetune",
+        "--finetune-epochs",
+        "2",
+        "--finetune-strength",
+        "0.5",
+    )
     facts = []
     for devices in ("2", "1"):  # the second one finds what the first has learned
-        code, out, err = ended(start("extract", "birds", *how, "--out", "cache", "--devices", devices, "--json"))
+        code, out, err = ended(start("extract", "birds", *how, "--cache", "cache", "--devices", devices, "--json"))
         assert code == 0, err
         facts.append(json.loads(out)["facts"])
         assert ("epoch 2 of 2" in err) == (devices == "2")

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from pren.runs.train import train
 from refusals import refused
+from run_folders import run_folder
 from safetensors.torch import load_file
 
 from pren.data import load
-from pren.evaluation import evaluate
+from pren.evaluation import evaluate_scores
 from pren.foundation.errors import PrenError
 from pren.foundation.version import __version__
 from pren.methods.pren import PrEN
@@ -47,7 +47,7 @@ class TestFolder:
         self, form, setting, data, configure, library, table, tmp_path
     ):
         config = configure(data(form, setting), setting=setting, **backbone(form))
-        run = train(config, tmp_path / "run")
+        run = run_folder(config, tmp_path / "run")
         out = tmp_path / "run"
         assert isinstance(run, RunFolder)
         assert {path.name for path in out.iterdir() if path.is_file()} == {
@@ -72,16 +72,20 @@ class TestFolder:
             ),
         ]
         assert table(out / "pseudo_labels.csv") == [
-            ["image", "class"],
+            ["input", "class"],
             *([str(i), names[c]] for i, c in zip(rounds[-1].pseudo.images, rounds[-1].pseudo.labels, strict=True)),
         ]
-        predicted = method.predict(problem.pool)
+        best, _ = top_classes(scores, problem.classes, "unseen" if setting == "zsl" else "all", 2)
+        assert [names[row] for row, _ in best] == method.predict(problem.pool).tolist()
         assert table(out / "predictions.csv") == [
-            ["image", "class", "score", "confidence", "familiarity"],
-            *([str(i), names[c], repr(float(scores[i, c])), "", ""] for i, c in enumerate(predicted)),
+            ["input", "class", "score", "confidence", "familiarity", "class_2", "score_2", "error"],
+            *(
+                [str(i), names[one], repr(float(scores[i, one])), "", "", names[two], repr(float(scores[i, two])), ""]
+                for i, (one, two) in enumerate(best)
+            ),
         ]
         written = json.loads((out / "metrics.json").read_text())
-        expected = evaluate(scores, answers, problem.classes, setting).to_dict()
+        expected = evaluate_scores(scores, answers, problem.classes, setting).to_dict()
         assert {key: written[key] for key in expected} == expected
         assert written["hashes"] == problem.fingerprint()
         assert written["rule"] == method.gzsl_rule
@@ -92,7 +96,7 @@ class TestFolder:
 
     def test_a_one_shot_method_has_a_model_and_no_rounds(self, data, configure, library, tmp_path):
         config = configure(data(), "eszsl", feature_reg=2.0)
-        run = train(config, tmp_path / "run")
+        run = run_folder(config, tmp_path / "run")
         assert sorted(path.name for path in (tmp_path / "run").rglob("*")) == [
             "config.yaml",
             "manifest.json",
@@ -114,20 +118,21 @@ class TestFolder:
     ):
         """The pool holds seen classes, whose own scores are the highest: in ZSL they are no candidates."""
         config = configure(data(pool=arrays()["features"], answers=None), "eszsl", setting, gamma=0.0)
-        train(config, tmp_path / "run")
+        run_folder(config, tmp_path / "run")
         method, _, problem, _ = library(config)
-        assert method.classes_.seen[method.predict(problem.pool, among="all")].any()
+        seen = {name for name, known in zip(method.classes_.names, method.classes_.seen, strict=True) if known}
+        assert seen.intersection(method.predict(problem.pool, among="all").tolist())
         predicted = [row[1] for row in table(tmp_path / "run" / "predictions.csv")[1:]]
-        assert predicted == [problem.classes.names[c] for c in method.predict(problem.pool)]
+        assert predicted == method.predict(problem.pool).tolist()
 
     def test_without_answers_there_are_no_metrics(self, data, configure, tmp_path):
-        run = train(configure(data(answers=None)), tmp_path / "run")
+        run = run_folder(configure(data(answers=None)), tmp_path / "run")
         assert run.finished()
-        assert run.metrics() is None
+        assert run.figures() is None
         assert not (tmp_path / "run" / "metrics.json").exists()
 
     def test_answers_that_nobody_knows_are_no_reason_to_stop(self, data, configure, tmp_path):
-        run = train(configure(data(answers=np.full(18, -1))), tmp_path / "run")
+        run = run_folder(configure(data(answers=np.full(18, -1))), tmp_path / "run")
         assert run.finished()
         assert (tmp_path / "run" / "predictions.csv").is_file()
 
@@ -136,7 +141,7 @@ class TestFolder:
         trained = []
         config = configure(data(answers=np.zeros(18, dtype=int)))
         try:
-            train(config, tmp_path / "run", on_round=lambda *_: trained.append(1))
+            run_folder(config, tmp_path / "run", on_round=lambda *_: trained.append(1))
         except PrenError:
             if not trained:
                 assert not (tmp_path / "run").exists()
@@ -145,7 +150,7 @@ class TestFolder:
 
     def test_the_record_tells_how_it_came_about(self, data, configure, tmp_path):
         path = data()
-        run = train(configure(path), tmp_path / "run", command="pren fit 'my data.npz'")
+        run = run_folder(configure(path), tmp_path / "run", command="pren fit 'my data.npz'")
         content = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
         record = content["record"]
         problem, _ = load(path)
@@ -180,11 +185,11 @@ class TestFolder:
             assert len(list((tmp_path / "run" / "checkpoint").iterdir())) == 1
 
         path = data()
-        train(configure(path), tmp_path / "run", on_round=on_round)
+        run_folder(configure(path), tmp_path / "run", on_round=on_round)
         assert heard == [0, 1, 2, 3]
 
     def test_no_rounds_are_a_run_too(self, data, configure, tmp_path):
-        run = train(configure(data(), rounds=0), tmp_path / "run")
+        run = run_folder(configure(data(), rounds=0), tmp_path / "run")
         assert [row["round"] for row in run.history()] == [0]
         assert run.finished()
 
@@ -192,7 +197,7 @@ class TestFolder:
     def test_a_loss_that_is_no_number_is_no_crash(self, data, configure, tmp_path, params):
         """Rounds without batches have no loss, and a learning rate that is too large makes it NaN."""
         try:
-            run = train(configure(data(), **params), tmp_path / "run")
+            run = run_folder(configure(data(), **params), tmp_path / "run")
         except PrenError:
             assert "lr" in params  # which the user can mend
         else:
@@ -200,7 +205,7 @@ class TestFolder:
             assert run.history()
 
     def test_nothing_is_printed(self, data, configure, tmp_path, capfd):
-        train(configure(data()), tmp_path / "run")
+        run_folder(configure(data()), tmp_path / "run")
         assert capfd.readouterr() == ("", "")
 
 
@@ -222,7 +227,7 @@ class TestAnswers:
         found = []
         for name, answers in {"true": true, "shuffled": shuffled, "absent": None}.items():
             config = configure(data(form, setting, f"{name}.npz", answers=answers), method, setting, **params)
-            train(config, tmp_path / name)
+            run_folder(config, tmp_path / name)
             files = (
                 ["predictions.csv"] if method == "eszsl" else ["predictions.csv", "history.csv", "pseudo_labels.csv"]
             )
@@ -252,66 +257,66 @@ class TestRepeat:
         params = {"heads": 1} if method == "progressive" else {}
         config = configure(data(), method, **params)
         for name in ("one", "two"):
-            train(config, tmp_path / name)
+            run_folder(config, tmp_path / name)
         assert outcome(tmp_path / "one") == outcome(tmp_path / "two")
 
     def test_another_seed_gives_another(self, data, configure, tmp_path):
         path = data()
         for seed in (0, 1):
-            train(configure(path, seed=seed), tmp_path / str(seed))
+            run_folder(configure(path, seed=seed), tmp_path / str(seed))
         assert (tmp_path / "0" / "history.csv").read_bytes() != (tmp_path / "1" / "history.csv").read_bytes()
 
     @pytest.mark.parametrize(("form", "setting"), CASES)
     def test_config_yaml_repeats_the_run(self, form, setting, data, configure, outcome, tmp_path):
-        train(configure(data(form, setting), setting=setting, **backbone(form)), tmp_path / "one")
+        run_folder(configure(data(form, setting), setting=setting, **backbone(form)), tmp_path / "one")
         again = parse_config(read_yaml(tmp_path / "one" / "config.yaml"), "here")
-        train(again, tmp_path / "two")
+        run_folder(again, tmp_path / "two")
         assert outcome(tmp_path / "one") == outcome(tmp_path / "two")
 
-    def test_recommended_parameters_are_written_down(self, tmp_path, configure):
+    def test_all_parameters_are_written_down(self, tmp_path, configure):
         small = {"heads": 2, "rounds": 0, "initial_batches": 1, "batch_size": 4, "hidden": [4]}
-        run = train(RunConfig(data="numbers-features", method="pren", params=small), tmp_path / "run")
-        assert run.config().params["dim"] == 10
-        assert run.config().params["hidden"] == [4]
+        run = run_folder(RunConfig(data="numbers-features", method="pren", params=small), tmp_path / "run")
+        expected = {**PrEN().get_params(), **small}
+        assert json.loads(json.dumps(expected)) == run.config().params
 
 
 class TestRefused:
     def test_a_folder_that_holds_a_run(self, data, configure, fingerprint, tmp_path):
         config = configure(data())
-        train(config, tmp_path / "run")
+        run_folder(config, tmp_path / "run")
         before = fingerprint(tmp_path / "run")
         with refused("run-exists"):
-            train(config, tmp_path / "run")
+            run_folder(config, tmp_path / "run")
         assert fingerprint(tmp_path / "run") == before
 
     def test_a_folder_that_holds_something_else(self, data, configure, tmp_path):
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "thesis.txt").write_text("precious")
         with refused("out-taken"):
-            train(configure(data()), tmp_path / "out")
+            run_folder(configure(data()), tmp_path / "out")
         assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.txt"]
 
     def test_a_file_in_its_place(self, data, configure, tmp_path):
         (tmp_path / "out").write_text("precious")
         for out in (tmp_path / "out", tmp_path / "out" / "deeper"):
             with refused("write-failed"):
-                train(configure(data()), out)
+                run_folder(configure(data()), out)
         assert (tmp_path / "out").read_text() == "precious"
 
     def test_an_empty_folder_is_taken(self, data, configure, tmp_path):
         (tmp_path / "out").mkdir()
-        assert train(configure(data()), tmp_path / "out").finished()
+        assert run_folder(configure(data()), tmp_path / "out").finished()
 
     def test_a_fit_that_fails_leaves_no_folder(self, data, configure, tmp_path):
         with refused("projection-size"):
-            train(configure(data(), dim=6), tmp_path / "run")
+            run_folder(configure(data(), dim=6), tmp_path / "run")
         assert not (tmp_path / "run").exists()
         assert [path.name for path in tmp_path.iterdir()] == ["data.npz"]
 
     def test_a_fit_that_fails_does_not_take_the_users_own_folder_with_it(self, data, configure, tmp_path):
         (tmp_path / "mine").mkdir()
         with refused("projection-size"):
-            train(configure(data(), dim=6), tmp_path / "mine")
+            run_folder(configure(data(), dim=6), tmp_path / "mine")
         assert list((tmp_path / "mine").iterdir()) == []
 
     def test_a_fit_that_fails_where_one_stands(self, data, configure, tmp_path, monkeypatch):
@@ -319,64 +324,63 @@ class TestRefused:
         (tmp_path / "here").mkdir()
         monkeypatch.chdir(tmp_path / "here")
         with refused("projection-size"):
-            train(configure(path, dim=6), ".")
+            run_folder(configure(path, dim=6), ".")
 
     @pytest.mark.parametrize("method", ["pern", "PrEN"])
     def test_an_unknown_method(self, method, data, configure, tmp_path):
         with refused("unknown-name"):
-            train(configure(data(), method), tmp_path / "run")
+            run_folder(configure(data(), method), tmp_path / "run")
         assert not (tmp_path / "run").exists()
 
     def test_data_that_cannot_be_read(self, configure, tmp_path):
         with refused("file-missing"):
-            train(configure(tmp_path / "nowhere.npz"), tmp_path / "run")
+            run_folder(configure(tmp_path / "nowhere.npz"), tmp_path / "run")
         assert not (tmp_path / "run").exists()
 
     def test_a_variant_that_would_be_another_method(self, data, configure, tmp_path):
         with refused("param-preset"):
-            train(configure(data(), "progressive"), tmp_path / "run")
+            run_folder(configure(data(), "progressive"), tmp_path / "run")
         assert not (tmp_path / "run").exists()
 
 
 class TestEvaluateRun:
     @pytest.mark.parametrize(("form", "setting"), CASES)
     def test_it_says_what_the_run_said(self, form, setting, data, configure, tmp_path):
-        run = train(configure(data(form, setting), setting=setting, **backbone(form)), tmp_path / "run")
-        metrics = evaluate_run(run)
-        assert metrics == {key: value for key, value in run.metrics().items() if key in metrics}
-        assert set(run.metrics()) - set(metrics) == {"hashes", "rule"}
+        run = run_folder(configure(data(form, setting), setting=setting, **backbone(form)), tmp_path / "run")
+        assert evaluate_run(run) == run.figures()
 
     def test_it_follows_new_answers(self, arrays, data, configure, tmp_path):
-        run = train(configure(data()), tmp_path / "run")
+        run = run_folder(configure(data()), tmp_path / "run")
+        names = arrays()["class_names"].tolist()
         predicted = run.model().predict(load(tmp_path / "data.npz")[0].pool)
-        data(answers=predicted)
-        assert evaluate_run(run)["top1"] == 1.0
+        data(answers=np.array([names.index(name) for name in predicted]))
+        assert evaluate_run(run).top1 == 1.0
 
     @pytest.mark.parametrize("method", ["pren", "eszsl"])
     def test_the_classes_may_change_places_in_the_file(self, method, arrays, data, configure, tmp_path):
         """Names, signatures, labels and answers move together: it is the same problem, and has the same figures."""
         config = configure(data(setting="gzsl"), method, "gzsl")
-        run = train(config, tmp_path / "run")
-        expected = {row["name"]: row for row in evaluate_run(run)["per_class"]}
-        assert len({row["accuracy"] for row in expected.values()}) > 1
+        run = run_folder(config, tmp_path / "run")
+        expected = {row.name: row for row in evaluate_run(run).per_class}
+        assert len({row.accuracy for row in expected.values()}) > 1
         content, order = arrays(setting="gzsl"), np.random.default_rng(1).permutation(8)
         place = np.argsort(order)
         moved = {key: content[key][order] for key in ("signatures", "class_names")}
         data(setting="gzsl", **moved, **{key: place[content[key]] for key in ("labels", "answers")})
         try:
-            found = evaluate_run(run)["per_class"]
+            found = evaluate_run(run).per_class
         except PrenError:
             return  # to refuse is right as well
-        assert {row["name"]: row for row in found} == expected
+        assert {row.name: row for row in found} == expected
 
     def test_no_answers(self, data, configure, tmp_path):
-        run = train(configure(data(answers=None)), tmp_path / "run")
+        run = run_folder(configure(data(answers=None)), tmp_path / "run")
         with refused("no-answers"):
             evaluate_run(run)
 
     @pytest.mark.parametrize("key", ["features", "pool", "signatures"])
     def test_other_data_are_refused(self, key, arrays, data, configure, tmp_path):
-        run = train(configure(data()), tmp_path / "run")
+        run = run_folder(configure(data()), tmp_path / "run")
         data(**{key: arrays()[key] + 1e-3})
         with refused("data-changed"):
             evaluate_run(run)
@@ -397,11 +401,11 @@ class TestTopClasses:
 
 
 def test_rounds_note_agreement_and_what_the_answers_say(data, configure, tmp_path):
-    run = train(configure(data()), tmp_path / "run")
+    run = run_folder(configure(data()), tmp_path / "run")
     agreement = [row["agreement"] for row in run.history()]
     assert agreement[0] is None  # nobody has voted yet
     assert all(0 < share <= 1 for share in agreement[1:])
     known = run.rounds_by_answers()
     assert known[0] == {}
     assert all(set(row) == {"precision", "top1_before"} for row in known[1:])
-    assert train(configure(data(answers=None)), tmp_path / "none").rounds_by_answers() == [{}] * 4
+    assert run_folder(configure(data(answers=None)), tmp_path / "none").rounds_by_answers() == [{}] * 4
