@@ -42,7 +42,7 @@ def run_example(*photographs):
 def assert_the_example_agrees(photographs):
     """The same classes and confidence as the library's, and scores within a thousandth of their spread."""
     predictor = Predictor.load("run")
-    found = predictor.predict(photographs, top=1)
+    found = predictor.label(photographs, top=1)
     lines = run_example(*photographs)
     assert [(path, name) for path, name, *_ in lines] == [
         (str(path), labels[0]) for path, labels in zip(photographs, found.labels, strict=True)

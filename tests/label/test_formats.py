@@ -10,9 +10,21 @@ from refusals import refused
 
 from pren.foundation.files import from_cell
 from pren.label import WRITERS, find_writer
+from pren.label.predictions import Row, read_csv
 
 HOSTILE = '=cmd|" /C calc"!A0\n\x1b[31m, é'
 ROWS = [
+    Row("a/b.c.jpg", ((HOSTILE, 1 / 3), ("-b", -2e-300)), 0.25),
+    Row(HOSTILE, error="cannot be read"),
+    Row("unsure.jpg", (), 0.1, 0.5),
+]
+HEADER = ["input", "class", "score", "confidence", "familiarity", "class_2", "score_2", "error"]
+WIDE = [
+    ["a/b.c.jpg", HOSTILE, 1 / 3, 0.25, None, "-b", -2e-300, None],
+    [HOSTILE, None, None, None, None, None, None, "cannot be read"],
+    ["unsure.jpg", None, None, 0.1, 0.5, None, None, None],
+]
+OBJECTS = [
     {
         "input": "a/b.c.jpg",
         "classes": [{"class": HOSTILE, "score": 1 / 3}, {"class": "-b", "score": -2e-300}],
@@ -22,12 +34,6 @@ ROWS = [
     },
     {"input": HOSTILE, "classes": [], "confidence": None, "familiarity": None, "error": "cannot be read"},
     {"input": "unsure.jpg", "classes": [], "confidence": 0.1, "familiarity": 0.5, "error": None},
-]
-HEADER = ["input", "class_1", "score_1", "class_2", "score_2", "confidence", "familiarity", "error"]
-WIDE = [
-    ["a/b.c.jpg", HOSTILE, 1 / 3, "-b", -2e-300, 0.25, None, None],
-    [HOSTILE, None, None, None, None, None, None, "cannot be read"],
-    ["unsure.jpg", None, None, None, None, 0.1, 0.5, None],
 ]
 
 
@@ -48,8 +54,20 @@ def test_csv(written):
     assert rows == [HEADER, *([("" if cell is None else str(cell)) for cell in row] for row in WIDE)]
 
 
+def test_csv_is_read_again(written):
+    assert list(read_csv(written("csv"))) == ROWS
+
+
+@pytest.mark.parametrize("content", [b"", b"image,class\n1,a\n", b"input,class,score\n1,a,x\n", b"\xff\xfe"])
+def test_what_is_no_such_table_is_damaged(tmp_path, content):
+    (tmp_path / "labels.csv").write_bytes(content)
+    with refused("damaged"):
+        list(read_csv(tmp_path / "labels.csv"))
+
+
 def test_jsonl(written):
-    assert [json.loads(line) for line in written("jsonl").read_text(encoding="utf-8").split("\n")[:-1]] == ROWS
+    assert [json.loads(line) for line in written("jsonl").read_text(encoding="utf-8").split("\n")[:-1]] == OBJECTS
+    assert [Row.from_json(content) for content in OBJECTS] == ROWS
 
 
 def test_parquet(written):
@@ -70,7 +88,7 @@ def test_parquet_without_pyarrow(monkeypatch):
 
 def test_label_studio(written):
     tasks = json.loads(written("label-studio").read_text())
-    assert [task["data"]["image"] for task in tasks] == [row["input"] for row in ROWS]
+    assert [task["data"]["image"] for task in tasks] == [row.input for row in ROWS]
     (guess,) = tasks[0]["predictions"]
     assert guess["score"] == 0.25
     (result,) = guess["result"]
@@ -89,7 +107,7 @@ def test_fiftyone(written):
 
 
 def test_fiftyone_finds_a_file_by_its_whole_path_only_if_that_is_whole(written):
-    rows = [{**ROWS[0], "input": name} for name in ("/photographs/a.jpg", "/photographs/a.png", "b.jpg")]
+    rows = [ROWS[0]._replace(input=name) for name in ("/photographs/a.jpg", "/photographs/a.png", "b.jpg")]
     content = json.loads(written("fiftyone", rows).read_text())
     assert list(content["labels"]) == ["/photographs/a.jpg", "/photographs/a.png", "b"]
 

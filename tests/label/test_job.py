@@ -249,9 +249,10 @@ def test_a_disk_that_is_full_while_the_table_is_written(write, features, monkeyp
 def test_json_lines_have_every_figure(write, run, features):
     out, _ = write(features, "out.jsonl", "jsonl", top=2)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
-    found = Predictor.load(run).predict(features, 2)
-    assert [row["input"] for row in rows] == list(found.names)
-    assert [[best["class"] for best in row["classes"]] for row in rows] == [list(best) for best in found.labels]
+    found = Predictor.load(run).label(features, 2)
+    assert rows == [row.to_json() for row in found.rows()]
+    assert [row["input"] for row in rows] == list(found.inputs)
+    assert [[best["class"] for best in row["classes"]] for row in rows] == found.table.named(found.classes).tolist()
     assert np.array_equal([[best["score"] for best in row["classes"]] for row in rows], found.scores)
     assert all(row["confidence"] is row["familiarity"] is row["error"] is None for row in rows)
 
@@ -266,7 +267,7 @@ def test_what_fails_at_once_leaves_nothing(write, features, tmp_path):
 def test_wanted_is_checked_before_anything_is_made(run, features, tmp_path):
     predictor = Predictor.load(run)
     with refused("no-rehearsals"):
-        label(predictor, run, predictor.open(features), tmp_path / "a.csv", "csv", Wanted(precision=0.9))
+        label(predictor, run, predictor.open(features), tmp_path / "a.csv", "csv", Wanted(min_accuracy=0.9))
     assert not parts_folder(tmp_path / "a.csv").exists()
 
 

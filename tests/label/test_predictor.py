@@ -96,7 +96,7 @@ def kinds(folder):
 def test_every_form_gives_the_same_scores(model, loaded, pictures, kind):
     given = kinds(pictures)[kind]
     assert np.allclose(loaded.scores(given), model[1], atol=2e-2)
-    assert loaded.predict(given).classes.tolist() == best(model[1]).tolist()
+    assert loaded.label(given).classes.tolist() == best(model[1]).tolist()
 
 
 @pytest.mark.parametrize("kind", ["pillow", "levels", "mixed", "inputs"])
@@ -116,7 +116,7 @@ def test_one_at_a_time_gives_the_same_as_many(loaded, pictures, kind):
     assert together.shape == (4, 4)
     for place, one in enumerate(kinds(pictures)[kind]):
         assert np.allclose(loaded.scores(one), together[[place]], atol=2e-2)
-        assert loaded.predict(one).labels == [loaded.predict(many).labels[place]]
+        assert loaded.predict(one).tolist() == [loaded.label(many).labels[place]]
 
 
 def test_pieces_make_no_difference(loaded, pictures, monkeypatch):
@@ -147,9 +147,9 @@ def test_backbones_of_several_sizes(problem, pictures, tmp_path):
     for given in kinds(pictures).values():
         assert np.allclose(predictor.scores(given), method.scores(features.pool), atol=2e-2)
     good, bad = kinds(pictures)["bytes"][:2], b"no picture"
-    found = predictor.predict([good[0], bad, good[1]])
+    found = predictor.label([good[0], bad, good[1]])
     assert [bool(error) for error in found.errors] == [False, True, False]
-    assert np.allclose(found.scores[[0, 2]], predictor.predict(good).scores, atol=2e-2)
+    assert np.allclose(found.scores[[0, 2]], predictor.label(good).scores, atol=2e-2)
     for size in sizes:  # an array has one size
         with pytest.raises(PrenError, match=r"takes images of shape \(3, \d+, \d+\) each, not"):
             predictor.scores(np.zeros((2, *size)))
@@ -170,30 +170,30 @@ def test_what_cannot_be_read_has_an_error_and_costs_no_other(loaded, pictures, t
         [bytearray(b"no picture"), pictures / "pool" / "5.png"],
     ):
         (tmp_path / "bad.jpg").write_bytes(b"no picture")
-        found = loaded.predict(given)
+        found = loaded.label(given)
         assert [bool(error) for error in found.errors] == [True, False]
         assert "cannot be read as an image" in found.errors[0]
         assert found.classes[0].tolist() == [UNKNOWN, UNKNOWN]
         assert np.isnan(found.scores[0]).all()
-        assert found.labels[0] == ()
-        assert found.labels[1:] == loaded.predict(given[1]).labels
+        assert found.labels[0] == ""
+        assert found.labels[1:].tolist() == loaded.predict(given[1]).tolist()
         with pytest.raises(PrenError, match="cannot be read as an image"):
             loaded.scores(given)
-    assert loaded.predict(b"").labels == [()]
-    assert loaded.predict(b"").errors[0].startswith("Picture 0 cannot be read as an image (the file is empty)")
+    assert loaded.label(b"").labels.tolist() == [""]
+    assert loaded.label(b"").errors[0].startswith("Picture 0 cannot be read as an image (the file is empty)")
 
 
 def test_inputs_that_cannot_be_read_have_an_error_too(loaded, pictures, tmp_path):
     (tmp_path / "bad.jpg").write_bytes(b"no picture")
     (tmp_path / "good.png").write_bytes((pictures / "pool" / "5.png").read_bytes())
-    found = loaded.predict(ImageFolder(tmp_path))
-    assert found.names == ("0", "1")
+    found = loaded.label(ImageFolder(tmp_path))
+    assert found.inputs == ("0", "1")
     assert [bool(error) for error in found.errors] == [True, False]
-    assert found.labels == [(), *loaded.predict(pictures / "pool" / "5.png").labels]
+    assert found.labels.tolist() == ["", *loaded.predict(pictures / "pool" / "5.png")]
 
 
 def test_nothing_gives_nothing(loaded):
-    found = loaded.predict([])
+    found = loaded.label([])
     assert len(found) == 0
     assert found.classes.shape == found.scores.shape == (0, 2)
     assert loaded.scores([]).shape == (0, 4)
@@ -201,32 +201,33 @@ def test_nothing_gives_nothing(loaded):
 
 def test_names(loaded, pictures):
     files = sorted((pictures / "pool").iterdir())
-    assert loaded.predict(pictures / "pool").names == tuple(path.name for path in files)
-    assert loaded.predict(files).names == tuple(map(str, files))
-    assert loaded.predict([pictures / "pool"]).names == tuple(map(str, files))
-    assert loaded.predict([path.read_bytes() for path in files]).names == ("0", "1", "2", "3")
-    mixed = loaded.predict([pictures / "pool", b"no picture"])
-    assert mixed.names == (*map(str, files), "4")
+    assert loaded.label(pictures / "pool").inputs == tuple(path.name for path in files)
+    assert loaded.label(files).inputs == tuple(map(str, files))
+    assert loaded.label([pictures / "pool"]).inputs == tuple(map(str, files))
+    assert loaded.label([path.read_bytes() for path in files]).inputs == ("0", "1", "2", "3")
+    mixed = loaded.label([pictures / "pool", b"no picture"])
+    assert mixed.inputs == (*map(str, files), "4")
     assert mixed.errors[4].startswith("Picture 4 cannot be read")
 
 
 @pytest.mark.skipif(os.uname().sysname == "Darwin", reason="macOS has only names in UTF-8")
 def test_a_name_that_is_no_text(loaded, pictures, tmp_path):
     (tmp_path / os.fsdecode(b"\xff.png")).write_bytes((pictures / "pool" / "5.png").read_bytes())
-    (name,) = loaded.predict(tmp_path).names
+    (name,) = loaded.label(tmp_path).inputs
     assert name.encode() == b"\\udcff.png"
 
 
 def test_top_and_among(loaded, pictures):
     scores = loaded.scores(pictures / "pool")
     for among, rows in (("unseen", (2, 3)), ("seen", (0, 1)), ("all", range(4))):
-        found = loaded.predict(pictures / "pool", top=1, among=among)
+        found = loaded.label(pictures / "pool", top=1, among=among)
         assert found.classes[:, 0].tolist() == [max(rows, key=lambda row, line=line: line[row]) for line in scores]
-        assert found.labels == [("dcba"[row],) for row in found.classes[:, 0]]
+        assert found.labels.tolist() == ["dcba"[row] for row in found.classes[:, 0]]
+        assert loaded.predict(pictures / "pool", among).tolist() == found.labels.tolist()
     with pytest.raises(PrenError, match="among must be one of"):
-        loaded.predict(pictures / "pool", among="novel")
+        loaded.label(pictures / "pool", among="novel")
     with pytest.raises(PrenError, match="top must be 1 or more, not 0"):
-        loaded.predict(pictures / "pool", top=0)
+        loaded.label(pictures / "pool", top=0)
 
 
 def test_a_model_of_features_takes_features_only(pictures, tmp_path):
@@ -240,11 +241,11 @@ def test_a_model_of_features_takes_features_only(pictures, tmp_path):
     expected = method.scores(features)
     for given in (features, torch.from_numpy(features), features.tolist(), ArrayInputs(features), tmp_path / "new.npy"):
         assert np.array_equal(loaded.scores(given), expected)
-    assert loaded.predict(features).names == tuple("012345")
+    assert loaded.label(features).inputs == tuple("012345")
     with pytest.raises(PrenError, match="does not know which backbone made them"):
-        loaded.predict(pictures / "pool")
+        loaded.label(pictures / "pool")
     with pytest.raises(PrenError, match=r"inputs of shape \(5,\) each, not \(4,\)"):
-        loaded.predict(np.empty((0, 4)))
+        loaded.label(np.empty((0, 4)))
 
 
 def test_a_photograph_held_sideways_is_turned(loaded, pictures):
@@ -260,9 +261,9 @@ def test_a_photograph_held_sideways_is_turned(loaded, pictures):
 
 def test_no_file(loaded, tmp_path):
     with pytest.raises(PrenError, match=r"There is no file or folder .*nowhere.jpg: check the path"):
-        loaded.predict([tmp_path / "nowhere.jpg"])
+        loaded.label([tmp_path / "nowhere.jpg"])
     with pytest.raises(PrenError, match="There are no images in"):
-        loaded.predict(tmp_path)
+        loaded.label(tmp_path)
     with pytest.raises(PrenError, match="nowhere is not a run folder"):
         pren.Predictor.load(tmp_path / "nowhere")
 
@@ -271,13 +272,14 @@ def test_a_service_is_a_few_lines(loaded, pictures):
     """What somebody who writes one needs: the bytes of a request in, something to send back out."""
 
     def answer(request: bytes) -> str:
-        found = loaded.predict(request, top=2)
+        found = loaded.label(request, top=2)
         if found.errors[0]:
             return json.dumps({"error": found.errors[0]})
-        return json.dumps({"classes": found.labels[0], "scores": found.scores[0].tolist()})
+        return json.dumps(next(found.rows()).to_json())
 
     reply = json.loads(
         answer((pictures / "pool" / sorted(p.name for p in (pictures / "pool").iterdir())[0]).read_bytes())
     )
-    assert len(reply["classes"]) == len(reply["scores"]) == 2
+    assert len(reply["classes"]) == 2
+    assert reply["classes"][0]["score"] >= reply["classes"][1]["score"]
     assert "cannot be read" in json.loads(answer(b"not an image"))["error"]

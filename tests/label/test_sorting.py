@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from pren.images.files import ImageFiles
+from pren.label.predictions import Row
 from pren.label.sorting import UNSURE, Sorter, folder_names, safe_name
 from pren.problem.inputs import ArrayInputs
 
@@ -65,10 +66,7 @@ def put(tmp_path):
     def sort(items, labels, how="link", classes=("a", "b", *HOSTILE)):
         files = ImageFiles(tmp_path / "from", items)
         names = [item if isinstance(item, str) else f"{place}.jpg" for place, item in enumerate(items)]
-        rows = [
-            {"input": name, "classes": [{"class": label, "score": 1.0}] if label is not None else [], "error": None}
-            for name, label in zip(names, labels, strict=True)
-        ]
+        rows = [Row(name, () if label is None else ((label, 1.0),)) for name, label in zip(names, labels, strict=True)]
         list(Sorter(tmp_path / "to", files, list(dict.fromkeys(classes)), how).watch([rows[:1], rows[1:]]))
         return {
             path.relative_to(tmp_path / "to").as_posix(): path.read_bytes().decode()
@@ -118,7 +116,7 @@ def test_hostile_classes(put, taken, tmp_path, name):
 
 def test_unreadable_ones_stay(tmp_path):
     files = ImageFiles(tmp_path, ["no.jpg"])
-    row = {"input": "no.jpg", "classes": [], "error": "cannot be read"}
+    row = Row("no.jpg", error="cannot be read")
     list(Sorter(tmp_path / "to", files, ["a"], "link").watch([[row]]))
     assert not (tmp_path / "to").exists()
 

@@ -71,9 +71,10 @@ class TestFolder:
                 for r in rounds
             ),
         ]
+        taken = rounds[-1].pseudo
         assert table(out / "pseudo_labels.csv") == [
             ["input", "class"],
-            *([str(i), names[c]] for i, c in zip(rounds[-1].pseudo.images, rounds[-1].pseudo.labels, strict=True)),
+            *([str(i), names[c]] for i, c in sorted(zip(taken.images.tolist(), taken.labels.tolist(), strict=True))),
         ]
         best, _ = top_classes(scores, problem.classes, "unseen" if setting == "zsl" else "all", 2)
         assert [names[row] for row, _ in best] == method.predict(problem.pool).tolist()

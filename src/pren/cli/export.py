@@ -42,7 +42,7 @@ def export(
             "run-unfinished", f"The run in {run} is not finished: 'pren fit --resume {run}' goes on with it."
         )
     facts = write(
-        Predictor.load(run), out, format, weights=weights, from_features=from_features, precision=min_accuracy
+        Predictor.load(run), out, format, weights=weights, from_features=from_features, min_accuracy=min_accuracy
     )
     if json:
         print_json({"out": str(out), "format": format, **facts})
@@ -51,5 +51,5 @@ def export(
     size = out.stat().st_size / 1e6
     say(f"{out} ({size:.1f} MB) takes {taken['type']} (N, {', '.join(map(str, taken['shape']))}), any N.")
     if "threshold" in facts:
-        least, share = facts["threshold"], facts["precision"]
+        least, share = facts["threshold"], facts["min_accuracy"]
         say(f"Of labels with a confidence of {least:.3g} or more, {share:.0%} should be right.")

@@ -179,7 +179,9 @@ def read_csv(path: Path) -> Iterator[Row]:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file, strict=True)
-            columns = reader.fieldnames or []
+            columns = list(reader.fieldnames or [])
+            if columns[:5] != header(1)[:5]:
+                raise ValueError(f"its columns are {columns[:5]}")
             ranks = ["", *(name.removeprefix("class") for name in columns if name.startswith("class_"))]
             for row in reader:
                 best = [(row[f"class{rank}"], row[f"score{rank}"]) for rank in ranks]

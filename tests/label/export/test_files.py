@@ -80,12 +80,12 @@ def test_confidence_is_the_second_output(format, make_problem, whole, tmp_path):
     predictor = Predictor(model, trust=assess(model, problem, 2, gamma=True))
     assert model.chosen_gamma_ != 0
     path, pool = tmp_path / "model", whole(problem.pool)
-    facts = export(predictor, path, format, precision=0.3)
+    facts = export(predictor, path, format, min_accuracy=0.3)
     if format == "onnx":
         scores, sure = opened(path)[0].run(["scores", "confidence"], {"features": pool})
     else:
         scores, sure = (part.numpy() for part in torch.export.load(path).module()(torch.from_numpy(pool)))
-    found = predictor.predict(pool, top=1, precision=0.3)
+    found = predictor.label(pool, top=1, min_accuracy=0.3)
     assert np.allclose(scores, model.scores(pool))
     assert np.allclose(sure, found.confidence, equal_nan=True)
     assert np.array_equal(sure >= facts["threshold"], found.classes[:, 0] >= 0)
@@ -128,7 +128,7 @@ def test_what_is_missing_is_named(make_problem, tmp_path, monkeypatch):
     with refused("unknown-name"):
         export(predictor, tmp_path / "model", "tflite")
     with refused("no-rehearsals"):
-        export(predictor, tmp_path / "model", precision=0.9)
+        export(predictor, tmp_path / "model", min_accuracy=0.9)
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with refused("extra-missing"):
         export(predictor, tmp_path / "model")

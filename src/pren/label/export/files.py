@@ -30,7 +30,7 @@ def export(
     *,
     weights: str | None = None,
     from_features: bool = False,
-    precision: float | None = None,
+    min_accuracy: float | None = None,
 ) -> dict[str, Any]:
     """Write a model as one file that is used without pren.
 
@@ -40,7 +40,7 @@ def export(
         format: "onnx" or "torch".
         weights: The file with the frozen backbone's weights, if it is not where it was.
         from_features: Leave the frozen backbone out: features in.
-        precision: Find how sure labels must be so that this share of them is right.
+        min_accuracy: Find how sure labels must be so that this share of them is right.
 
     Returns:
         The facts that the file holds.
@@ -53,7 +53,7 @@ def export(
     if format == "onnx":
         need("onnxscript", "export")  # before the work
     program = program_of(
-        predictor.model, predictor.trust, weights=weights, from_features=from_features, precision=precision
+        predictor.model, predictor.trust, weights=weights, from_features=from_features, min_accuracy=min_accuracy
     )
     write_bytes(Path(file), as_bytes(program, format))
     return program.facts

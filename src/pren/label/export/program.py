@@ -65,7 +65,7 @@ def program_of(
     *,
     weights: str | None = None,
     from_features: bool = False,
-    precision: float | None = None,
+    min_accuracy: float | None = None,
 ) -> Program:
     """Put a fitted method, its frozen backbone and its confidence together.
 
@@ -74,7 +74,7 @@ def program_of(
         trust: How far its labels can be trusted, if anybody knows.
         weights: The file with the frozen backbone's weights, if it is not where it was.
         from_features: Leave the frozen backbone out: features in.
-        precision: Find how sure labels must be so that this share of them is right.
+        min_accuracy: Find how sure labels must be so that this share of them is right.
 
     Raises:
         PrenError: If the method cannot be exported, or something it needs is missing.
@@ -116,7 +116,7 @@ def program_of(
             "pren": __version__,
             "method": method.name,
             **_classes(method),
-            **_sureness(trust, precision),
+            **_sureness(trust, min_accuracy),
             "input": {"shape": list(shape), "type": str(kind).removeprefix("torch.")},
             "preprocessing": _preparing(preprocessing),
         },
@@ -134,21 +134,21 @@ def _classes(method: Method) -> dict[str, Any]:
     }
 
 
-def _sureness(trust: Trust | None, precision: float | None) -> dict[str, Any]:
-    """The precision that was asked for, and the least confidence of a label that is to be kept."""
-    if precision is None:
+def _sureness(trust: Trust | None, min_accuracy: float | None) -> dict[str, Any]:
+    """The share of right labels that was asked for, and the least confidence of a label that is to be kept."""
+    if min_accuracy is None:
         return {}
-    if not 0 < precision <= 1:
-        raise PrenError("precision-value", f"precision must be more than 0 and at most 1, not {precision}.")
+    if not 0 < min_accuracy <= 1:
+        raise PrenError("option-value", f"min_accuracy must be more than 0 and at most 1, not {min_accuracy}.")
     if trust is None:
         raise PrenError("no-rehearsals", "Nobody knows how sure labels are. Rehearsals tell: pren fit --rehearsals 10.")
-    least = threshold(trust.levels, precision)
+    least = threshold(trust.levels, min_accuracy)
     if math.isinf(least):
         raise PrenError(
-            "precision-unreachable",
-            f"Not even the surest labels are right in {precision:.0%} of cases: ask for a lower --precision.",
+            "accuracy-unreachable",
+            f"Not even the surest labels are right in {min_accuracy:.0%} of cases: ask for a lower --min-accuracy.",
         )
-    return {"precision": precision, "threshold": least}
+    return {"min_accuracy": min_accuracy, "threshold": least}
 
 
 def _preparing(preprocessing: Preprocessing | None) -> dict[str, Any] | None:
