@@ -281,7 +281,7 @@ NO_TEXT = os.fsdecode(b"run\xff")
 def test_a_folder_whose_name_is_no_text_is_refused_before_anything_is_done(bad, good, data, monkeypatch):
     name = data()
     with monkeypatch.context() as patch:
-        patch.setattr("pren.runs.train.open_problem", None)
+        patch.setattr("pren.runs.fit.open_problem", None)
         assert "not valid text (UTF-8): choose another name" in bad("fit", name, "--method", "eszsl", "--out", NO_TEXT)
     assert "not valid text" in bad("compare", name, "--methods", "eszsl", "--out", NO_TEXT)
     assert not Path(NO_TEXT).exists()

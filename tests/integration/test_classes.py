@@ -105,11 +105,11 @@ def test_names_alone(good, photographs, tiny_weights):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("add",), "Say which class: pren classes run add NAME."),
+        (("add",), "Missing argument 'NAME'"),
         (("add", "a", "--attributes", "red=1"), "has a class 'a' already"),
         (("add", "x/y", "--attributes", "red=1"), "cannot be the name of a folder"),
-        (("add", "new"), "The attributes of 'new' are missing: add --attributes NAME=NUMBER or --signature FILE."),
-        (("add", "new", "--attributes", "red=?"), "such as --attributes striped=1,hooves=0, not 'red=?'"),
+        (("add", "new"), "[description-missing]: The attributes of 'new' are missing: add --attributes"),
+        (("add", "new", "--attributes", "red=?"), "[option-value]: --attributes takes names and numbers"),
         (("add", "new", "--attributes", "rde=1"), "There is no attribute 'rde'. Did you mean red"),
         (("add", "new", "--attributes", "red=0,green=0,blue=0"), "is all zeros"),
         (("add", "new", "--description", "red"), "The attributes of 'new' are missing"),
@@ -121,7 +121,7 @@ def test_names_alone(good, photographs, tiny_weights):
         (("add", "new", "--signature", "other.csv"), "has no row for 'new'"),
         (("remove", "g"), "'g' is a seen class"),
         (("remove", "nobody"), "no class 'nobody'"),
-        (("remove", "a", "--attributes", "red=1"), "are for 'add'"),
+        (("remove", "a", "--attributes", "red=1"), "No such option: --attributes"),
         (("add", "new", "--attributes", "red=1", "--out", "run"), "run already exists"),
     ],
 )

@@ -84,9 +84,9 @@ def test_too_few_classes_leave_it_as_it_is(good, mydata, backbone):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--finetune", "--frozen"), "--frozen trains no part of the backbone, --finetune one"),
-        (("--finetune-epochs", "3"), "--epochs says how a backbone learns the seen classes first: add --finetune"),
-        (("--finetune-strength", "0.5"), "add --finetune"),
+        (("--finetune", "--frozen"), "[option-conflict]: --frozen"),
+        (("--finetune-epochs", "3"), "[option-conflict]: --finetune-epochs is for --finetune"),
+        (("--finetune-strength", "0.5"), "[option-conflict]: --finetune-strength is for --finetune"),
         (("--finetune", "--train-from", "9"), "take 1 to 4"),
     ],
 )

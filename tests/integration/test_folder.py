@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import yaml
 from PIL import Image
-from run_folders import run_folder
 
 from pren.describe import ENCODERS
+from pren.runs.fit import Progress, run_config
 
 QUICK = (
     "--method=pren",
@@ -116,17 +116,17 @@ class TestFit:
     def test_an_interrupted_run_goes_on_with_data_that_have_moved(self, good, pren, mydata, monkeypatch):
         good("fit", "mydata", *QUICK, "--out", "whole")
 
-        def interrupted(*arguments, on_round, **options):
+        def interrupted(*arguments, progress, **options):
             def stop(done, method):
-                on_round(done, method)
+                progress.on_round(done, method)
                 raise KeyboardInterrupt
 
-            return run_folder(*arguments, on_round=stop, **options)
+            return run_config(*arguments, progress=Progress(stop), **options)
 
         with monkeypatch.context() as patch:
-            patch.setattr("pren.runs.train.train", interrupted)
+            patch.setattr("pren.runs.fit.run_config", interrupted)
             assert pren("fit", "mydata", *QUICK, "--out", "run").code == 130
-        assert table("run/pseudo_labels.csv")[0] == ["file", "class"]
+        assert table("run/pseudo_labels.csv")[0] == ["input", "class"]
         Path("elsewhere").mkdir()
         mydata.rename("elsewhere/moved")
         Path("run/pseudo_labels.csv").unlink()

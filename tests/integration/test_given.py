@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from run_folders import run_folder
+
+from pren.runs.fit import Progress, run_config
 
 UNLEARNED = "eszsl does not learn from labels given to images of the pool (2 here): add --set refinement=soft-kmeans"
 
@@ -93,15 +94,15 @@ class TestHoldOut:
         arguments = ("fit", data(), *small, "--setting", "gzsl", "--hold-out", "0.2")
         good(*arguments, "--out", "whole")
 
-        def interrupted(*arguments, on_round, **options):
+        def interrupted(*arguments, progress, **options):
             def stop(done, method):
-                on_round(done, method)
+                progress.on_round(done, method)
                 raise KeyboardInterrupt
 
-            return run_folder(*arguments, on_round=stop, **options)
+            return run_config(*arguments, progress=Progress(stop), **options)
 
         with monkeypatch.context() as patch:
-            patch.setattr("pren.runs.train.train", interrupted)
+            patch.setattr("pren.runs.fit.run_config", interrupted)
             assert pren(*arguments, "--out", "run").code == 130
         good("fit", "--resume", "run")
         for name in ("model.safetensors", "predictions.csv", "metrics.json"):

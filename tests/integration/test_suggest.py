@@ -35,7 +35,7 @@ class TestPhotographs:
     def test_they_are_named_with_their_label_and_the_runner_up(self, suggest):
         lines = suggest("--count", 2).splitlines()
         labels = {row[0]: row[1] for row in table("run/predictions.csv")}
-        assert lines[0].split() == ["image", "label", "now", "runner-up", "sure,", "per", "cent"]
+        assert lines[0].split() == ["input", "label", "now", "runner-up", "sure,", "per", "cent"]
         for line in lines[1:3]:
             file, label, runner_up, sure = line.split()
             assert labels[file] == label
@@ -44,10 +44,10 @@ class TestPhotographs:
         assert lines[3:] == ["With --out FILE.csv you get a table to fill in."]
 
     def test_there_are_no_more_than_the_pool_has(self, suggest):
-        assert {image["image"] for image in json.loads(suggest("--json"))["images"]} == POOL
+        assert {each["input"] for each in json.loads(suggest("--json"))["inputs"]} == POOL
 
     def test_fewer_are_the_first_ones(self, suggest):
-        everyone, few = (json.loads(suggest("--json", "--count", count))["images"] for count in (6, 3))
+        everyone, few = (json.loads(suggest("--json", "--count", count))["inputs"] for count in (6, 3))
         assert few == everyone[:3]
 
     def test_a_table_to_fill_in(self, suggest):
@@ -93,7 +93,7 @@ class TestPhotographs:
         assert "'-1+2" not in said
         good("predict", "run", mydata / "unlabelled", "--out", "labels.csv", "--top", "2")
         assert not any(
-            cell.startswith(formulas) for row in table("labels.csv")[1:] for cell in (row[0], row[1], row[3])
+            cell.startswith(formulas) for row in table("labels.csv")[1:] for cell in (row[0], row[1], row[5])
         )
         good("suggest", "run", "--out", "todo.csv")
         files = [file for file, _ in table("todo.csv")[1:]]
@@ -106,7 +106,7 @@ class TestPhotographs:
         answers = (mydata / "answers.csv").read_text()
         (mydata / "labels.csv").write_text(answers)
         fit(good, "again")
-        assert good("suggest", "again").out == "Every image of the pool has a label already.\n"
+        assert good("suggest", "again").out == "Every input of the pool has a label already.\n"
 
     def test_images_that_are_held_out_are_not_for_labelling(self, good, bad, mydata):
         said = fit(good, "run", "--setting=gzsl", "--hold-out=0.5").out
@@ -127,23 +127,31 @@ class TestPhotographs:
         mydata.rename("elsewhere")
         assert suggest("--data", "elsewhere") == before
 
+    def test_a_table_for_data_that_have_moved_keeps_what_was_labelled_there(self, good, mydata):
+        (mydata / "labels.csv").write_text("file,class\n0.png,yellow\n")
+        fit(good, "run")
+        mydata.rename("elsewhere")
+        said = good("suggest", "run", "--data", "elsewhere", "--out", "todo.csv").out
+        assert "save it as elsewhere/labels.csv" in said
+        assert table("todo.csv")[1] == ["0.png", "yellow"]
+
 
 class TestFeatures:
     def test_images_without_names_have_places(self, good, data, arrays):
         good("fit", data(), "--method", "pren-pool", "--out", "run")
-        found = json.loads(good("suggest", "run", "--json", "--count", 5).out)["images"]
-        places = [int(image["image"]) for image in found]
+        found = json.loads(good("suggest", "run", "--json", "--count", 5).out)["inputs"]
+        places = [int(each["input"]) for each in found]
         assert len(set(places)) == 5
         assert max(places) < len(arrays()["pool"])
 
     def test_labels_are_as_sure_as_the_run_says(self, good, data):
         good("fit", data(), "--method", "eszsl", "--rehearsals", 2, "--out", "run")
-        found = json.loads(good("suggest", "run", "--json").out)["images"]
+        found = json.loads(good("suggest", "run", "--json").out)["inputs"]
         with Path("run/predictions.csv").open(newline="") as file:
-            known = {row["image"]: row for row in csv.DictReader(file)}
-        for image in found:
-            assert image["label"] == known[image["image"]]["class"]
-            assert image["confidence"] == pytest.approx(float(known[image["image"]]["confidence"]), abs=1e-4)
+            known = {row["input"]: row for row in csv.DictReader(file)}
+        for each in found:
+            assert each["label"] == known[each["input"]]["class"]
+            assert each["confidence"] == pytest.approx(float(known[each["input"]]["confidence"]), abs=1e-4)
 
     def test_there_is_no_table_to_fill_in(self, good, bad, data):
         good("fit", data(), "--method", "eszsl", "--out", "run")
@@ -168,6 +176,6 @@ def test_what_looks_like_none_of_the_classes_is_not_suggested(good, make_problem
     arrays = {"features": made.train[np.arange(240)].numpy(), "labels": made.labels}
     np.savez("my.npz", **arrays, signatures=made.classes.signatures, pool=pool)
     good("fit", "my.npz", "--rehearsals=2", "--out=run")
-    found = json.loads(good("suggest", "run", "--count=80", "--json").out)["images"]
-    assert not {int(image["image"]) for image in found} & set(strange)
+    found = json.loads(good("suggest", "run", "--count=80", "--json").out)["inputs"]
+    assert not {int(each["input"]) for each in found} & set(strange)
     assert len(found) > 60

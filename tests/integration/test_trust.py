@@ -62,40 +62,40 @@ class TestFit:
 
     def test_can_be_switched_off(self, good, features):
         out = good("fit", features(), "--rehearsals", "0", "--out", "run").out
-        assert "Nobody knows how many of these labels are right" in out
+        assert "How many of these labels are right is not known" in out
         assert not Path("run/trust.safetensors").exists()
         assert {row["confidence"] for row in rows("run/predictions.csv")} == {""}
 
     def test_a_method_that_takes_long_is_not_rehearsed_unasked(self, good, features, small):
-        assert "Nobody knows" in good("fit", features(), *small, "--out", "run").out
+        assert "is not known" in good("fit", features(), *small, "--out", "run").out
         assert "Expect" in good("fit", "my.npz", *small, "--rehearsals", "2", "--out", "other").out
 
     def test_classes_that_got_nothing_or_much(self, good, features):
         pool = np.load(features())["pool"]
         one_place = np.repeat(pool[:1], 30, axis=0)
         out = good("fit", features(pool=one_place), *SOON, "--out", "run").out
-        assert "No image at all: " in out
-        assert "Suspiciously many images: " in out
+        assert "No label at all: " in out
+        assert "Suspiciously many labels: " in out
 
     def test_precision_leaves_labels_out(self, good, features):
         out = good("fit", features(), *SOON, "--min-accuracy", "0.999", "--out", "run").out
         table = rows("run/predictions.csv")
         empty = sum(not row["class"] for row in table)
         assert empty > 0
-        assert f"{empty} images have no label: none is sure enough." in out
-        assert all(row["confidence"] and row["score"] for row in table)
+        assert f"{empty} inputs have no label: none is sure enough." in out
+        assert all(row["confidence"] and bool(row["score"]) == bool(row["class"]) for row in table)
 
     def test_a_pool_of_another_kind_is_named(self, good, features):
         pool = np.load(features())["pool"]
         result = good("fit", features(pool=pool + 30), *SOON, "--min-accuracy", "0.9", "--out", "run")
         assert "The unlabelled images look unlike the labelled ones" in result.out
-        assert "a precision of 0.9 may not be kept" in result.err
+        assert "fewer than 0.9 of the labels may be right" in result.err
 
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
-            (["--min-accuracy", "0.9", "--rehearsals", "0"], "--precision needs rehearsals"),
-            (["--min-accuracy", "1.5"], "precision"),
+            (["--min-accuracy", "0.9", "--rehearsals", "0"], "[no-rehearsals]"),
+            (["--min-accuracy", "1.5"], "[config-invalid]: This call does not describe a run. min_accuracy"),
             (["--rehearsals", "1"], "take 0, or 2 and more"),
             (["--method", "auto", "--set", "evidence=1"], "leave --set evidence out"),
         ],
@@ -121,7 +121,7 @@ class TestFit:
         def fails(*given, **more):
             raise PrenError("planted", "too few classes for this")
 
-        monkeypatch.setattr("pren.runs.train.assess", fails)
+        monkeypatch.setattr("pren.runs.fit.assess", fails)
         result = good("fit", features(), "--out", "run")
         assert "There is no forecast" in result.err
         assert "too few classes for this" in result.err
@@ -184,7 +184,7 @@ class TestPredict:
         good("fit", features(), *SOON, "--min-accuracy", "0.999", "--out", "run")
         np.save("new.npy", np.load("my.npz")["pool"])
         out = good("predict", "run", "new.npy", "--min-accuracy", "0.999", "--out", "new.csv").out
-        labels = [row["class_1"] for row in rows("new.csv")]
+        labels = [row["class"] for row in rows("new.csv")]
         assert labels == [row["class"] for row in rows("run/predictions.csv")]
         assert f"{labels.count('')} of them have no label" in out
         said = good("predict", "run", "new.npy", "--min-accuracy", "0.999").out
@@ -194,5 +194,5 @@ class TestPredict:
         good("fit", features(), "--rehearsals", "0", "--out", "none")
         good("fit", features(), *SOON, "--out", "run")
         np.save("new.npy", np.load("my.npz")["pool"])
-        assert "Nobody knows how sure" in bad("predict", "none", "new.npy", "--min-accuracy", "0.9")
-        assert "Nobody knows how sure" in bad("predict", "run", "new.npy", "--min-accuracy", "0.9", "--among", "all")
+        assert "[no-rehearsals]" in bad("predict", "none", "new.npy", "--min-accuracy", "0.9")
+        assert "[no-rehearsals]" in bad("predict", "run", "new.npy", "--min-accuracy", "0.9", "--among", "all")

@@ -96,19 +96,8 @@ def test_killed_and_continued(good, data):
     """A real process, killed without warning in the middle of a study."""
     name = data()
     good("tune", name, "--method", "eszsl", "--trials", "10", "--out", "whole")
-    command = [
-        sys.executable,
-        "-m",
-        "pren.cli",
-        "tune",
-        name,
-        "--method",
-        "eszsl",
-        "--trials",
-        "3000",
-        "--out",
-        "parts",
-    ]
+    tune = ("tune", name, "--method=eszsl", "--trials=3000", "--out=parts")
+    command = [sys.executable, "-m", "pren.cli", *tune]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while not Path("parts/study.json").exists() and process.poll() is None:
@@ -144,7 +133,8 @@ def test_killed_and_continued(good, data):
 )
 def test_what_can_be_mended(bad, data, arguments, message):
     data()
-    assert message in bad("tune", *arguments)
+    method, name, *more = arguments
+    assert message in bad("tune", name, "--method", method, *more)
     assert not Path("tuning").exists()
 
 

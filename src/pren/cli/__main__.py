@@ -99,7 +99,7 @@ def _exit_code() -> int:
     try:
         return int(app(standalone_mode=False) or 0)
     except UsageError as error:
-        if error.ctx is None or error.message != error.ctx.get_help():
+        if type(error).__name__ != "NoArgsIsHelpError":  # whose message is the help; asking for that prints it
             said = visible(" ".join(error.format_message().split()))
             error.format_message = lambda: said  # type: ignore[method-assign]  # which `show` asks for
         error.show()

@@ -161,7 +161,7 @@ class Recipe(BaseModel):
             elif values is not None and left["--signature"]:
                 row, left["--signature"] = source.of_values(values), False
             else:
-                how = "--set NAME=NUMBER or --signature FILE" if source.attributes else "--signature FILE"
+                how = "--attributes NAME=NUMBER or --signature FILE" if source.attributes else "--signature FILE"
                 raise PrenError("description-missing", f"The {source.kind} of {name!r} are missing: add {how}.")
             rows.append(row)
         for option, unused in left.items():

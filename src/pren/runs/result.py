@@ -301,4 +301,7 @@ def load_result(
     outcome = open_run(run, data, root, weights, cache) if with_data else None
     table = run.model().classes_ if outcome is None else outcome.method.classes_
     labels = Predictions.of_rows(read_csv(run.path / PREDICTIONS), table)
-    return RunResult.of_folder(run, run.config(), labels, outcome)
+    config = run.config()
+    if data is not None:
+        config = config.model_copy(update={"data": data})  # where labels that a person gives are, too
+    return RunResult.of_folder(run, config, labels, outcome)
