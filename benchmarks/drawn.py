@@ -113,8 +113,9 @@ def run(methods: list[str]) -> Table:
             name, *settings = method.split(":")
             params = parse_assignments(settings)
             right = [
-                100 * float((create(name, **params).fit(problem).predict(problem.pool) == truth).mean())
+                100 * float((fitted.predict(problem.pool) == problem.classes.named(truth)).mean())
                 for problem, truth in drawn
+                for fitted in [create(name, **params).fit(problem)]
             ]
             cells.append(f"{np.mean(right):.1f} ({min(right):.0f})")
             print(method, cells[-1], file=sys.stderr, flush=True)

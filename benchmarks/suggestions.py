@@ -52,7 +52,8 @@ class Trial:
         self.method, self.problem, self.truth = method, problem, truth
         self.classes = int(problem.classes.unseen.sum())
         self.nothing = np.empty(0, dtype=np.int64)
-        self.before = self._fit(self.nothing).predict(problem.pool) == truth
+        self.names = problem.classes.named(truth)
+        self.before = self._fit(self.nothing).predict(problem.pool) == self.names
 
     def _fit(self, labelled: Numbers) -> Method:
         name, *settings = self.method.split(":")
@@ -66,7 +67,7 @@ class Trial:
 
     def outcome(self, labelled: Numbers) -> Outcome:
         """What becomes of the other images if some are labelled."""
-        after = self._fit(labelled).predict(self.problem.pool) == self.truth
+        after = self._fit(labelled).predict(self.problem.pool) == self.names
         return Outcome(*(100 * float(np.delete(right, labelled).mean()) for right in (after, self.before)))
 
     def suggested(self, count: int, labelled: Numbers) -> Numbers:

@@ -96,7 +96,7 @@ def trial(choice: Sequence[str], weights: Sequence[float] | None = None, **optio
 
 def top1(method: Method, problem: Problem, truth: Numbers) -> float:
     """Per cent right, mean of the classes."""
-    right = method.predict(problem.pool) == truth
+    right = method.predict(problem.pool) == problem.classes.named(truth)
     return 100 * float(np.mean([right[truth == row].mean() for row in np.unique(truth)]))
 
 
@@ -152,7 +152,7 @@ def without(problem: Problem, truth: Numbers, rows: Numbers) -> Problem:
 def shares(method: Method, problem: Problem, truth: Numbers, rows: Numbers) -> list[float]:
     """Per cent right, mean of the classes: of all unseen classes, of those from the start, of those that came later."""
     place = {name: row for row, name in enumerate(problem.classes.names)}
-    found = np.array([place[name] for name in method.classes_.names])[method.predict(problem.pool)]
+    found = np.array([place[name] for name in method.predict(problem.pool).tolist()])
     right = {row: float((found[truth == row] == row).mean()) for row in np.unique(truth)}
     groups = (list(right), [row for row in right if row not in rows], list(rows))
     return [100 * float(np.mean([right[row] for row in group])) for group in groups]

@@ -132,7 +132,7 @@ def test_it_can_be_tuned_compared_and_run(example, here, tmp_path):
     assert written["params"] == tuned.config.params
     rows = compare(ComparisonPlan([config], [METHOD, "eszsl"]), tmp_path / "out")
     assert [row.failed for row in rows] == [0, 0]
-    assert run_folder(tuned.config, tmp_path / "run").metrics()["setting"] == "gzsl"
+    assert run_folder(tuned.config, tmp_path / "run").figures().setting == "gzsl"
 
 
 def test_its_space_is_one_of_its_parameters(example):

@@ -13,6 +13,7 @@ import yaml
 from PIL import Image
 
 from pren.describe import ENCODERS
+from pren.label.predictions import header
 from pren.runs.fit import Progress, run_config
 
 QUICK = (
@@ -50,11 +51,11 @@ class TestFit:
         assert set(config["record"]["source"]["files"]) == {"signatures.csv"}
 
         predictions = table("run/predictions.csv")
-        assert predictions[0] == ["file", "class", "score", "confidence", "familiarity", "error"]
+        assert predictions[0] == header(2)
         assert [row[0] for row in predictions[1:]] == ["0.png", "2.png", "4.png", "new/1.png", "new/3.png", "new/5.png"]
         assert {row[1] for row in predictions[1:]} <= {"yellow", "violet"}
         pseudo = table("run/pseudo_labels.csv")
-        assert pseudo[0] == ["file", "class"]
+        assert pseudo[0] == ["input", "class"]
         files = [row[0] for row in pseudo[1:]]
         assert files
         assert files == sorted(files)

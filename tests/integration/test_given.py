@@ -15,7 +15,7 @@ UNLEARNED = "eszsl does not learn from labels given to images of the pool (2 her
 
 def table(path):
     with Path(path).open(newline="", encoding="utf-8") as file:
-        return {row["file"]: row for row in csv.DictReader(file)}
+        return {row["input"]: row for row in csv.DictReader(file)}
 
 
 @pytest.fixture

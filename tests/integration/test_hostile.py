@@ -68,7 +68,7 @@ class TestFiles:
         names = [*NAMES[:-1], name]
         run(names, "eszsl", "zsl")
         rows = table("run/predictions.csv")
-        assert [row[0] for row in rows] == ["image", *map(str, range(18))]
+        assert [row[0] for row in rows] == ["input", *map(str, range(18))]
         assert {from_cell(row[1]) for row in rows[1:]} <= set(names[-3:])
         metrics = json.loads(Path("run/metrics.json").read_text(encoding="utf-8"))
         assert [row["name"] for row in metrics["per_class"]] == names[-3:]

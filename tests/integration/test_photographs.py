@@ -110,13 +110,13 @@ class TestFit:
         good("extract", "mydata", *backbone)
         monkeypatch.setattr(extraction.FrozenBackbone, "__call__", None)  # everything is in the cache
         good("fit", "mydata", *backbone, "--frozen", *QUICK, "--out", "run")
-        assert {row["file"] for row in rows("run/predictions.csv")} == {
+        assert {row["input"] for row in rows("run/predictions.csv")} == {
             path.relative_to(mydata / "unlabelled").as_posix() for path in (mydata / "unlabelled").rglob("*.png")
         }
         assert "Top-1" in good("evaluate", "run").out
         good("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
-        predicted = {row["input"]: row["class_1"] for row in rows("labels.csv")}
-        assert predicted == {row["file"]: row["class"] for row in rows("run/predictions.csv")}
+        predicted = {row["input"]: row["class"] for row in rows("labels.csv")}
+        assert predicted == {row["input"]: row["class"] for row in rows("run/predictions.csv")}
 
     def test_show_says_which_backbone_made_the_features(self, good, mydata, backbone):
         out = good("fit", "mydata", *backbone, "--frozen", *QUICK, "--out", "run").out
@@ -139,8 +139,8 @@ class TestFit:
         good("extract", "mydata", *backbone, "--mirrored")
         assert len(list(cache.iterdir())) == 1, "both had the same ones"
         good("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
-        predicted = {row["input"]: row["class_1"] for row in rows("labels.csv")}
-        assert predicted == {row["file"]: row["class"] for row in rows("run/predictions.csv")}
+        predicted = {row["input"]: row["class"] for row in rows("labels.csv")}
+        assert predicted == {row["input"]: row["class"] for row in rows("run/predictions.csv")}
         good("fit", "mydata", *backbone, "--out", "plain")
         assert len(list(cache.iterdir())) == 2, "others are kept apart"
         for more in (("--finetune",), ("--method=pren", "--train-from=1")):
@@ -181,15 +181,15 @@ class TestFit:
         good("fit", "mydata", *backbone, *QUICK, "--set=augmentation=flip-crop", "--set=pieces=2", "--out", "run")
         Path("tiny.safetensors").unlink()  # the model has weights of its own
         good("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
-        predicted = {row["input"]: row["class_1"] for row in rows("labels.csv")}
-        assert predicted == {row["file"]: row["class"] for row in rows("run/predictions.csv")}
+        predicted = {row["input"]: row["class"] for row in rows("labels.csv")}
+        assert predicted == {row["input"]: row["class"] for row in rows("run/predictions.csv")}
 
     def test_a_rival_end_to_end(self, good, mydata, backbone):
         quick = ("--set=epochs=1", "--set=batch_size=4")
         good("fit", "mydata", *backbone, "--method", "qfsl", *quick, "--out", "run")
         good("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
-        predicted = {row["input"]: row["class_1"] for row in rows("labels.csv")}
-        assert predicted == {row["file"]: row["class"] for row in rows("run/predictions.csv")}
+        predicted = {row["input"]: row["class"] for row in rows("labels.csv")}
+        assert predicted == {row["input"]: row["class"] for row in rows("run/predictions.csv")}
 
     def test_a_method_that_trains_no_backbone_has_it_frozen(self, good, mydata, backbone):
         said = good("fit", "mydata", *backbone, "--out", "default").err
@@ -225,8 +225,8 @@ class TestFit:
         for kind in ([], ["--frozen"]):
             result = good("fit", "mydata", *backbone, *kind, *QUICK, "--out", f"run{len(kind)}")
             assert "1 of 13 image files cannot be read and are left out" in result.err
-            assert "predictions.csv (7 images, 1 of them cannot be read)" in result.out
-            table = {row["file"]: row for row in rows(f"run{len(kind)}/predictions.csv")}
+            assert "predictions.csv (7 inputs, 1 of them cannot be read)" in result.out
+            table = {row["input"]: row for row in rows(f"run{len(kind)}/predictions.csv")}
             bad = table.pop("bad.jpg")
             assert (bad["class"], bad["score"]) == ("", "")
             assert "bad.jpg cannot be read as an image" in bad["error"]
@@ -235,7 +235,7 @@ class TestFit:
 
     def test_features_and_a_backbone_exclude_each_other(self, bad, backbone):
         message = bad("fit", "cub", "--root", ".", "--features-file", "res101.mat", *backbone)
-        assert "--features for features: leave one out" in message
+        assert message.startswith("[option-conflict]: --backbone and --frozen are for photographs, --features-file")
 
     def test_features_need_no_backbone(self, bad, data, backbone):
         assert "these data are no image files" in bad("fit", data(), *backbone, "--frozen", *QUICK)

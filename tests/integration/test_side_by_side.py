@@ -46,7 +46,7 @@ def test_from_photographs_to_labels(good, mydata, monkeypatch):
     monkeypatch.setattr(FrozenBackbone, "__call__", None)  # everything is in the caches
     assert "Top-1" in good("evaluate", "run").out
     good("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
-    predicted = dict(zip(column("labels.csv", "input"), column("labels.csv", "class_1"), strict=True))
+    predicted = dict(zip(column("labels.csv", "input"), column("labels.csv", "class"), strict=True))
     fitted = dict(zip(column("run/predictions.csv", "file"), column("run/predictions.csv", "class"), strict=True))
     assert predicted == fitted
     good("fit", "--resume", "run")
@@ -61,7 +61,7 @@ def test_a_method_that_trains_a_backbone_takes_their_features(good, mydata):
     quick = [f"--set={each}" for each in ("rounds=1", "heads=2", "dim=2", "hidden=[8]", "initial_batches=2")]
     good("fit", "mydata", "--method", "pren", *quick, *BOTH, "--frozen", "--out", "run")
     good("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
-    assert column("labels.csv", "class_1") == column("run/predictions.csv", "class")
+    assert column("labels.csv", "class") == column("run/predictions.csv", "class")
 
 
 def test_forecast_tune_and_compare(good, manydata, here):

@@ -383,7 +383,7 @@ class TestDamage:
         _, folder = started
         (folder / "metrics.json").write_text(content)
         with refused("damaged"):
-            RunFolder(folder).metrics()
+            RunFolder(folder).figures()
 
 
 class TestLeftovers:

@@ -83,7 +83,7 @@ class TestAssess:
         assert list(assess(fitted, far, 3).forecast.rehearsed) == moved
 
     def test_labels_that_are_given_need_no_forecast(self, fitted, problem, trust):
-        labels = fitted.predict(problem.pool)
+        labels = label_pool(fitted.scores, problem, None).classes
         sure = trust.sure(fitted.scores(problem.pool), problem.classes, "zsl", FAMILIAR)
         most = np.where(sure >= np.median(sure), labels, UNKNOWN)
         rest = assess(fitted, replace(problem, given=most), 4)
@@ -105,14 +105,14 @@ class TestLabels:
     def test_best_candidates_with_confidence(self, fitted, problem, trust):
         scores = fitted.scores(problem.pool)
         labels = label_pool(fitted.scores, problem, trust)
-        assert labels.classes.tolist() == fitted.predict(problem.pool).tolist()
+        assert problem.classes.named(labels.classes).tolist() == fitted.predict(problem.pool).tolist()
         assert labels.scores.tolist() == [scores[i, c] for i, c in enumerate(labels.classes)]
         assert np.array_equal(labels.confidence, trust.sure(scores, problem.classes, "zsl", FAMILIAR))
 
     def test_the_runner_up_is_the_best_other_candidate(self, fitted, problem):
-        scores, best = fitted.scores(problem.pool), fitted.predict(problem.pool)
+        scores = fitted.scores(problem.pool)
         ranked = [sorted(np.flatnonzero(problem.candidates()), key=lambda row: -one[row]) for one in scores]
-        given = np.full(len(best), UNKNOWN)
+        given = np.full(len(scores), UNKNOWN)
         given[:2] = [ranked[0][1], ranked[1][0]]  # another class, and the same
         labels = label_pool(fitted.scores, replace(problem, given=given), None)
         assert labels.runners_up.tolist() == [ranked[0][0], *(row[1] for row in ranked[1:])]
@@ -153,7 +153,7 @@ class TestLabels:
 
     def test_given_labels_are_sure(self, fitted, problem, trust):
         scores = fitted.scores(problem.pool)
-        best = fitted.predict(problem.pool)
+        best = label_pool(fitted.scores, problem, None).classes
         other = next(row for row in np.flatnonzero(problem.classes.unseen) if row != best[2])
         given = np.full(len(best), UNKNOWN)
         given[2] = other

@@ -73,7 +73,7 @@ class TestRehearse:
         for rehearsal, (rehearsed, answers) in zip(done, held_out_classes(problem, 3), strict=True):
             fitted = PrENPool(caution=0.1).fit(rehearsed)
             assert np.array_equal(rehearsal.scores, fitted.scores(rehearsed.pool))
-            right = fitted.predict(rehearsed.pool) == answers.labels
+            right = fitted.predict(rehearsed.pool) == rehearsed.classes.named(answers.labels)
             assert rehearsal.right().tolist() == right.tolist()
         assert told == [(n, 3, done[n - 1].right().mean()) for n in (1, 2, 3)]
 

@@ -48,7 +48,7 @@ def test_scores_are_cosines_with_the_mixture(make_problem, whole):
 def test_the_training_images_are_learned(make_problem):
     problem = make_problem(per_class=10)
     model = ConSE(top=1).fit(problem)
-    assert (model.predict(problem.train, among="seen") == problem.labels).mean() > 0.9
+    assert (model.predict(problem.train, among="seen") == problem.classes.named(problem.labels)).mean() > 0.9
 
 
 def test_more_classes_than_there_are_mean_all(make_problem):

@@ -116,8 +116,8 @@ def test_what_can_be_learned_is_learned(arrays):
     answers = data.pop("answers")
     problem = Problem.from_arrays(**data)
     model = QFSL(epochs=60, batch_size=16, lr=1e-2, scale=5.0, bias_weight=0.3).fit(problem)
-    assert (model.predict(problem.train, among="seen") == problem.labels).mean() > 0.9
-    assert (model.predict(problem.pool) == answers).mean() > 0.6
+    assert (model.predict(problem.train, among="seen") == problem.classes.named(problem.labels)).mean() > 0.9
+    assert (model.predict(problem.pool) == problem.classes.named(answers)).mean() > 0.6
 
 
 class TestResuming:

@@ -53,4 +53,4 @@ def test_no_epochs_leave_the_initial_weights(make_problem):
 def test_any_size_of_batch_learns_the_training_images(make_problem, batch_size):
     problem = make_problem(per_class=10)
     model = DeViSE(batch_size=batch_size, epochs=20, features="standard").fit(problem)
-    assert (model.predict(problem.train, among="seen") == problem.labels).mean() > 0.9
+    assert (model.predict(problem.train, among="seen") == problem.classes.named(problem.labels)).mean() > 0.9

@@ -114,8 +114,8 @@ def test_what_can_be_learned_is_learned(arrays):
     answers = data.pop("answers")
     problem = Problem.from_arrays(**data)
     model = ReViSE(epochs=40, hidden=32, code=8, batch_size=16, lr=1e-2, dropout=0.0).fit(problem)
-    assert (model.predict(problem.train, among="seen") == problem.labels).mean() > 0.9
-    assert (model.predict(problem.pool) == answers).mean() > 0.6
+    assert (model.predict(problem.train, among="seen") == problem.classes.named(problem.labels)).mean() > 0.9
+    assert (model.predict(problem.pool) == problem.classes.named(answers)).mean() > 0.6
 
 
 def test_training_that_diverges_says_so(make_problem):
