@@ -16,7 +16,7 @@ from run_folders import run_folder
 
 from pren.data import DATASETS, load
 from pren.describe import ENCODERS
-from pren.evaluation import evaluate
+from pren.evaluation import evaluate_scores
 from pren.images.backbones import create_backbone, list_backbones
 from pren.images.registered import BACKBONES
 from pren.methods.preparation import PREPARATIONS
@@ -103,7 +103,10 @@ def example(installed, monkeypatch):
 @pytest.mark.parametrize(("setting", "chance"), [("zsl", 0.5), ("gzsl", 0.1)])
 def test_the_data_can_be_recognised(example, setting, chance):
     problem, answers = load("blobs", setting=setting)
-    assert evaluate(create("eszsl").fit(problem).scores(problem.pool), answers, problem.classes, setting).top1 > chance
+    assert (
+        evaluate_scores(create("eszsl").fit(problem).scores(problem.pool), answers, problem.classes, setting).top1
+        > chance
+    )
 
 
 def test_the_encoder_counts_words(example):
@@ -118,7 +121,7 @@ def test_the_method_learns_and_can_be_kept(example, setting, chance, tmp_path):
     problem, answers = load("numbers-features", setting=setting)
     method = create(METHOD).fit(problem)
     scores = method.scores(problem.pool)
-    assert evaluate(scores, answers, problem.classes, setting).top1 > 2 * chance
+    assert evaluate_scores(scores, answers, problem.classes, setting).top1 > 2 * chance
     method.save(tmp_path)
     np.testing.assert_array_equal(load_model(tmp_path).scores(problem.pool), scores)
 

@@ -13,7 +13,7 @@ from refusals import refused
 from sklearn.base import clone
 
 from pren.data.arrays import load_arrays
-from pren.evaluation import evaluate
+from pren.evaluation import evaluate_scores
 from pren.methods.base import Method
 from pren.methods.params import validate
 from pren.methods.pren import PrEN
@@ -201,13 +201,13 @@ class TestLearning:
         """4 unseen classes: chance is 0.25, and every method must be twice as good at least."""
         problem, answers = planted(name)
         scores = quick(name, **PATIENT.get(name, {})).fit(problem).scores(problem.pool)
-        assert evaluate(scores, answers, problem.classes, "zsl").top1 >= 0.5
+        assert evaluate_scores(scores, answers, problem.classes, "zsl").top1 >= 0.5
 
     def test_a_planted_problem_with_seen_classes_in_the_pool_is_learned(self, name, quick, planted):
         """20 classes: chance is 0.05, and every method must be five times as good at least."""
         problem, answers = planted(name, "gzsl")
         scores = quick(name, **PATIENT.get(name, {})).fit(problem).scores(problem.pool)
-        assert evaluate(scores, answers, problem.classes, "gzsl").s >= 0.25
+        assert evaluate_scores(scores, answers, problem.classes, "gzsl").s >= 0.25
 
     def test_one_seen_class_and_one_unseen_one_are_enough(self, name, quick, make_problem_of):
         problem = make_problem_of(name, n_seen=1, n_unseen=1, setting="gzsl")

@@ -5,7 +5,7 @@ import json
 import pytest
 from refusals import refused
 
-from pren.evaluation import evaluate
+from pren.evaluation import evaluate_scores
 from pren.research.cells import Result, compute, data_hashes, make_task
 from pren.research.memory import peak_memory
 from pren.research.store import Store
@@ -58,7 +58,7 @@ class TestCompute:
         result = compute(wanted)
         problem, answers = wanted.config.load_data()
         scores = wanted.config.create_method().fit(problem).scores(problem.pool)
-        metrics = evaluate(scores, answers, problem.classes, setting)
+        metrics = evaluate_scores(scores, answers, problem.classes, setting)
         by_images = metrics.by_images() if setting == "gzsl" else {}
         assert result.figures == {**{name: getattr(metrics, name) for name in names}, **by_images}
         assert result.error is None

@@ -8,7 +8,7 @@ import pytest
 from refusals import refused
 from sklearn.base import clone
 
-from pren.evaluation import evaluate
+from pren.evaluation import evaluate_scores
 from pren.foundation.errors import PrenError
 from pren.methods.rivals.eszsl import ESZSL
 from pren.research import tuning
@@ -107,7 +107,7 @@ class TestTune:
         assert (written.data, written.method, written.setting) == (wanted.data, "eszsl", "zsl")
         for (problem, answers), value in zip(open_folds(wanted), tuned.folds, strict=True):
             scores = written.create_method().fit(problem).scores(problem.pool)
-            assert evaluate(scores, answers, problem.classes, "zsl").top1 == value
+            assert evaluate_scores(scores, answers, problem.classes, "zsl").top1 == value
 
     def test_a_transductive_method(self, config, tmp_path):
         tuned = tune(config("progressive"), tmp_path / "out", trials=2)
@@ -234,7 +234,7 @@ class TestGamma:
         method = tuned.config.create_method()
         for (problem, answers), value in zip(open_folds(wanted), tuned.folds, strict=True):
             scores = clone(method).fit(problem).scores(problem.pool)
-            assert evaluate(scores, answers, problem.classes, "gzsl").h == pytest.approx(value, abs=1e-12)
+            assert evaluate_scores(scores, answers, problem.classes, "gzsl").h == pytest.approx(value, abs=1e-12)
 
     def test_one_that_is_given_stays(self, config, tmp_path):
         tuned = tune(config(setting="gzsl", params={"gamma": 0.125}), tmp_path / "out", trials=2)

@@ -125,7 +125,7 @@ class ClipName:
 
     def _local(self) -> str:
         name = f"{PREFIX}{self.model}"
-        return f"name a local file, as --backbone {name} --weights FILE and --option encoder={name}@FILE"
+        return f"name a local file, as --backbone {name} --weights FILE and --encoder {name}@FILE"
 
 
 class ClipBackbone:

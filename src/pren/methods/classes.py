@@ -71,7 +71,7 @@ def without_class(method: Fitted, name: str) -> Fitted:
     method._check_fitted()
     known = method.classes_
     if name not in known.names:
-        raise PrenError("class-unknown", f"The model has no class {name!r}: 'pren classes' lists them.")
+        raise PrenError("class-unknown", f"The model has no class {name!r}: 'pren classes list' has them.")
     row = known.names.index(name)
     if known.seen[row]:
         raise PrenError(

@@ -158,7 +158,7 @@ def _find_features(place: Place, wanted: str | Path | None) -> Path:
         raise PrenError(
             "features-missing",
             f"{place.name} needs features of its images, and {folder} {what}. Name a file with the option features "
-            f"(--features FILE.mat). {place.published}".rstrip(),
+            f"(--features-file FILE.mat). {place.published}".rstrip(),
         )
     return found[0]
 

@@ -82,7 +82,7 @@ def program_of(
     scores, preprocessing, backbone = method.module(), method.preprocessing_, None
     if from_features and len(method.sample_shape_) > 1:
         raise PrenError(
-            "export-images", "This model takes images, and has no features to begin with: leave --features out."
+            "export-images", "This model takes images, and has no features to begin with: leave --from-features out."
         )
     if method.extractor_ is not None and len(method.sample_shape_) > 1:
         if trust is not None and trust.familiarity is not None:
@@ -100,7 +100,7 @@ def program_of(
             raise PrenError(
                 "export-unsupported",
                 f"{frozen.facts['backbone']} want photographs of their own sizes each, and an exported model takes "
-                "them in one: export it without them (--features), or fit with one backbone.",
+                "them in one: export it without them (--from-features), or fit with one backbone.",
             )
         backbone, preprocessing = frozen.parts[0].network, frozen.parts[0].preprocessing
     known = None if trust is None else TrustModule(trust, method.classes_, method.setting_)

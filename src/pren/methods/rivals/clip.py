@@ -44,7 +44,7 @@ class CLIP(Method):
             name = backbone if str(backbone).startswith("clip:") else EXAMPLE
             raise PrenError(
                 "clip-mismatch",
-                f"{fault}: take both from one CLIP model, such as --backbone {name} --option encoder={name}, and "
+                f"{fault}: take both from one CLIP model, such as --backbone {name} --encoder {name}, and "
                 "describe the classes in words.",
             )
         if (backbone or encoder) and backbone != str(encoder).partition("@")[0]:
