@@ -7,7 +7,7 @@ from typing import Any
 
 from pren.images.extraction import OnProgress
 from pren.runs.config import RunConfig
-from pren.runs.fit import OnRound, Progress, run_config
+from pren.runs.run import OnRound, Progress, run_config
 from pren.runs.store.folder import RunFolder
 
 

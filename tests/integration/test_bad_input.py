@@ -118,7 +118,7 @@ def test_one_class_is_enough_on_either_side(good, data, arrays, small, method):
         **{key: content[key][rows] for key in ("signatures", "class_names")},
     )
     good("fit", name, "--method", method, *(small if method == "pren" else ()), "--out", "run")
-    assert Path("run/predictions.csv").read_text().splitlines()[1].startswith('0,"a class",')
+    assert Path("run/predictions.csv").read_text().splitlines()[1].startswith('"0","a class",')
 
 
 def damaged_files():
@@ -281,7 +281,7 @@ NO_TEXT = os.fsdecode(b"run\xff")
 def test_a_folder_whose_name_is_no_text_is_refused_before_anything_is_done(bad, good, data, monkeypatch):
     name = data()
     with monkeypatch.context() as patch:
-        patch.setattr("pren.runs.fit.open_problem", None)
+        patch.setattr("pren.runs.run.open_problem", None)
         assert "not valid text (UTF-8): choose another name" in bad("fit", name, "--method", "eszsl", "--out", NO_TEXT)
     assert "not valid text" in bad("compare", name, "--methods", "eszsl", "--out", NO_TEXT)
     assert not Path(NO_TEXT).exists()

@@ -14,7 +14,7 @@ from PIL import Image
 
 from pren.describe import ENCODERS
 from pren.label.predictions import header
-from pren.runs.fit import Progress, run_config
+from pren.runs.run import Progress, run_config
 
 QUICK = (
     "--method=pren",
@@ -125,7 +125,7 @@ class TestFit:
             return run_config(*arguments, progress=Progress(stop), **options)
 
         with monkeypatch.context() as patch:
-            patch.setattr("pren.runs.fit.run_config", interrupted)
+            patch.setattr("pren.runs.run.run_config", interrupted)
             assert pren("fit", "mydata", *QUICK, "--out", "run").code == 130
         assert table("run/pseudo_labels.csv")[0] == ["input", "class"]
         Path("elsewhere").mkdir()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-from pren.runs.fit import Progress, run_config
+from pren.runs.run import Progress, run_config
 
 UNLEARNED = "eszsl does not learn from labels given to images of the pool (2 here): add --set refinement=soft-kmeans"
 
@@ -102,7 +102,7 @@ class TestHoldOut:
             return run_config(*arguments, progress=Progress(stop), **options)
 
         with monkeypatch.context() as patch:
-            patch.setattr("pren.runs.fit.run_config", interrupted)
+            patch.setattr("pren.runs.run.run_config", interrupted)
             assert pren(*arguments, "--out", "run").code == 130
         good("fit", "--resume", "run")
         for name in ("model.safetensors", "predictions.csv", "metrics.json"):

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from pren.runs.config import RunConfig
-from pren.runs.fit import run_config
+from pren.runs.run import run_config
 
 EVIL = "<img src=x onerror=window.hacked=1>\"'&amp;<svg onload=window.hacked=1>".replace("/", "")
 EVIL_FILE = "</script><script>window.hacked=1</script>.png".replace("/", "_")
