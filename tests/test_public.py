@@ -21,15 +21,19 @@ NAMES = {
     "Predictions",
     "Predictor",
     "Problem",
+    "Progress",
+    "RunResult",
     "__version__",
     "create",
     "evaluate",
+    "fit",
     "freeze",
     "list_backbones",
     "list_datasets",
     "list_methods",
     "load",
     "load_model",
+    "load_result",
     "register_backbone",
     "register_dataset",
     "register_encoder",
@@ -79,6 +83,6 @@ def test_importing_the_package_loads_next_to_nothing():
 def test_the_readmes_example():
     problem, answers = pren.load("numbers-features")
     model = pren.PrEN(heads=2, rounds=1, dim=10, hidden=(8,), initial_batches=2, batches=1).fit(problem)
-    metrics = pren.evaluate(model.scores(problem.pool), answers, problem.classes, problem.setting)
+    metrics = pren.evaluate(model, problem, answers)
     assert 0 <= metrics.top1 <= 1
     assert metrics.images == 600
