@@ -83,8 +83,7 @@ def same_run(reference: Path, folder: Path) -> list[str]:
 
 
 def _fit(name: str, *arguments: str, again: tuple[str, ...] = ()) -> Job:
-    out = ("--out", "{out}")
-    return Job(name, ("fit", *arguments, *again, *out), ("fit", "--resume", *again, *out), same_run)
+    return Job(name, ("fit", *arguments, *again, "--out", "{out}"), ("fit", "--resume", "{out}", *again), same_run)
 
 
 def same_results(reference: Path, folder: Path) -> list[str]:

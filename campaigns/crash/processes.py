@@ -44,7 +44,7 @@ class Case:
     def command(self, out: Path, *, resume: bool) -> list[str]:
         """The arguments of ``pren`` that start the run, or go on with it."""
         if resume:
-            return ["fit", "--resume", "--no-report", "--out", str(out)]
+            return ["fit", "--resume", str(out), "--no-report"]
         assignments = [f"--set={key}={value}" for key, value in self.params.items()]
         options = ["--method", "pren", "--setting", self.setting, *assignments]
         return ["fit", self.data, *options, "--no-report", "--out", str(out)]

@@ -17,15 +17,9 @@ from pren.runs.store.folder import REPORT_FILE
 # Not `demo` and no valid `tune` or `compare`: they take minutes, and start processes.
 VERBS: tuple[tuple[str, ...], ...] = (
     *(("fit",), ("evaluate",), ("predict",), ("show",), ("suggest",), ("forecast",), ("extract",)),
-    *(("report",), ("classes",), ("classes", "{run}", "add"), ("classes", "{own}", "remove")),
-    *(
-        ("list",),
-        ("data",),
-        ("data", "check"),
-        ("data", "show"),
-        ("tune", "nowhere", "--method", "eszsl"),
-        ("compare", "nowhere"),
-    ),
+    *(("report",), ("classes",), ("classes", "add", "{run}"), ("classes", "remove", "{own}"), ("classes", "list")),
+    *(("list",), ("data",), ("data", "check"), ("data", "show"), ("compare", "nowhere")),
+    ("tune", "nowhere", "--method", "eszsl"),
     *((), ("",), ("fi",), ("--version",), ("-x",)),
 )
 OPTIONS = (

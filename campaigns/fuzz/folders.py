@@ -90,7 +90,7 @@ def _use(workshop: Workshop, verb: str) -> Result:
             "predict": ("predict", "run", str(workshop.inputs), "--out", "out.csv"),
             "suggest": ("suggest", "run", "--json"),
             "report": ("report", "run", "--out", "out.html"),
-            "classes": ("classes", "run", "remove", "a", "--out", "new"),
+            "classes": ("classes", "remove", "run", "a", "--out", "new"),
             "continue": ("fit", "--continue", "run", "--rehearsals", "0", "--no-report", "--out", "new"),
             "resume": ("fit", "--resume", "run", "--json"),
         }[verb]

@@ -61,7 +61,7 @@ class Own:
     edits: tuple[ByteEdit | LineEdit, ...]
     sources: str
     weights: str | None
-    added: tuple[str, str, str] | None  # a name, what follows --set, what follows --description
+    added: tuple[str, str, str] | None  # a name, what follows --attributes, what follows --description
     change: str | None  # of the array of vectors, before its file is edited
 
 
@@ -95,7 +95,8 @@ def check(workshop: Workshop, case: Own) -> str:
         if result.code == 0 and case.added is not None:
             name, numbers, words = case.added
             run = snapshot(place / "run")
-            result = pren("classes", "run", "add", "--set", numbers, "--description", words, "--out", "new", "--", name)
+            said = ("--attributes", numbers, "--description", words)
+            result = pren("classes", "add", *said, "--out", "new", "--", "run", name)
             changed = changes(run, snapshot(place / "run"))
             assert not changed, f"the run has changed: {changed}"
             assert (result.code == 0) == Path("new").exists(), "a model without success, or the other way round"
