@@ -121,7 +121,7 @@ class TestFit:
         def fails(*given, **more):
             raise PrenError("planted", "too few classes for this")
 
-        monkeypatch.setattr("pren.runs.run.assess", fails)
+        monkeypatch.setattr("pren.runs.steps.assess", fails)
         result = good("fit", features(), "--out", "run")
         assert "There is no forecast" in result.err
         assert "too few classes for this" in result.err

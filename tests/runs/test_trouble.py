@@ -14,7 +14,7 @@ from run_folders import run_folder
 
 from pren.cli import __main__ as command_line
 from pren.foundation.errors import PrenError
-from pren.runs import train as training
+from pren.runs import run as running
 from pren.runs.config import RunConfig
 from pren.runs.store.folder import RunFolder
 
@@ -146,7 +146,7 @@ class TestTheFolder:
 
     def test_is_renamed_and_goes_on_under_its_new_name(self, disturbed, goes_on, tmp_path):
         message = disturbed(lambda folder: folder.rename(tmp_path / "new name"))
-        assert "--resume --out" in message
+        assert "'pren fit --resume'" in message
         assert not (tmp_path / "run").exists()
         goes_on(tmp_path / "new name")
 
@@ -186,7 +186,7 @@ class TestTheFolder:
                 (tmp_path / "run" / name).write_text("another's")
             raise PrenError("planted", "no luck")
 
-        monkeypatch.setattr(training, "_fit", fail)
+        monkeypatch.setattr(running, "train", fail)
         with refused("planted"):
             run_folder(config, tmp_path / "run")
         assert {path.name: path.read_text() for path in (tmp_path / "run").iterdir()} == {
