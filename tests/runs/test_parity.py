@@ -21,7 +21,7 @@ RUNS = {
     "gzsl": ("gzsl.npz", {"method": "eszsl", "setting": "gzsl", "rehearsals": 2}),
     "rival": ("data.npz", {"method": "sae", "balance": 0.5, "rehearsals": 0}),
     "rounds": ("data.npz", PREN),
-    "sure": ("noisy.npz", {"method": "eszsl", "rehearsals": 2, "min_accuracy": 0.9}),
+    "sure": ("noisy.npz", {"method": "eszsl", "rehearsals": 2, "min_accuracy": 0.95}),
     "words": ("words", {**FROZEN, "encoder": "counted", "rehearsals": 0}),
     "photographs": ("photographs", {**FROZEN, "rehearsals": 2}),
     "finetuned": ("photographs", {**FROZEN, **TUNED}),
