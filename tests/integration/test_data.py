@@ -159,7 +159,7 @@ class TestFit:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["--option", "fold"], "--option takes key=value, such as --option fold=1, not 'fold'"),
+            (["--option", "fold"], "[option-value]"),
             (["--option", "fold=9"], "There is no fold 9"),
             (["--option", "fold=[1"], "--option fold=[1: the value is not valid YAML"),
             (["--option", "fold=[1]"], "option fold=[1]: input should be a valid integer"),

@@ -54,7 +54,7 @@ def test_exit_codes_and_streams_without_any_data():
     fine, wrong = run("--version"), run("fit", "--set", "heads")
     assert (fine.returncode, fine.stdout, fine.stderr) == (0, f"pren {__version__}\n", "")
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert wrong.stderr.startswith("Error [option-value]: --set takes key=value")
+    assert wrong.stderr.startswith("Error [option-value]: ")
     assert len(wrong.stderr.splitlines()) == 1
 
 
