@@ -13,7 +13,7 @@ from campaigns.fuzz.engine import BLOCK, Property, as_test, run
 from campaigns.fuzz.templates import prepare
 from campaigns.journal import Journal
 
-CASES = 250
+CASES = 120
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_the_property_holds(workshop, monkeypatch, prop):
 
 @pytest.mark.slow
 def test_pictures_are_pictures_or_explained():
-    report, reached = pictures.run(300, seed=0)
+    report, reached = pictures.run(150, seed=0)
     assert report.failure == ""
     assert report.outcomes["success"] > 0
     assert report.outcomes["PrenError"] > 0
