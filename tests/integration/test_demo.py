@@ -2,13 +2,11 @@
 
 import json
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pren.cli import demo
-from pren.data import DATASETS
 from pren.methods.pren_pool import PrENPool
 
 pytestmark = pytest.mark.slow
@@ -19,10 +17,9 @@ METHODS = ["pren-pool", "pren", "pren-no-projection", "progressive", "eszsl"]
 @pytest.fixture(autouse=True)
 def smaller(monkeypatch):
     """The demo's settings, cut down until it takes a second or two."""
-    monkeypatch.setattr(demo, "QUICK", {"rounds": 1})
-    monkeypatch.setattr(PrENPool, "rehearsals", 2)
     quick = {"dim": 4, "heads": 2, "hidden": [8], "initial_batches": 1, "batches": 1, "batch_size": 4}
-    monkeypatch.setitem(DATASETS._entries, "numbers", replace(DATASETS["numbers"], params=quick))
+    monkeypatch.setattr(demo, "QUICK", {"rounds": 1, **quick})
+    monkeypatch.setattr(PrENPool, "rehearsals", 2)
 
 
 def test_for_machines(good):

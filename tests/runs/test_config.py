@@ -232,5 +232,5 @@ class TestYaml:
         ],
     )
     def test_what_does_not_describe_a_run(self, content, facts):
-        with refused(f"settings {facts}"):
+        with refused(f"config-invalid {facts}"):
             parse_config(content, "here")
