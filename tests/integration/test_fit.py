@@ -222,7 +222,7 @@ class TestConfig:
     )
     def test_bad_files(self, bad, data, contents, content, refusal):
         data()
-        Path("yaml my.yaml").write_text(content)
+        Path("my.yaml").write_text(content)
         before = contents()
         assert bad("fit", "--config", "my.yaml", "--out", "run").says(refusal)
         assert contents() == before

@@ -295,7 +295,7 @@ class TestCompare:
 
     def test_methods_that_need_features_are_told_at_once(self, bad, mydata, here):
         message = bad("compare", "mydata", "--methods", "pren,eszsl,sae")
-        assert message.says("backbone-untrained ESZSL SAE --frozen")
+        assert message.says("backbone-not-trained ESZSL SAE --frozen")
         assert here == []
         assert not Path("comparison").exists()
 
