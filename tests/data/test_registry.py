@@ -82,7 +82,7 @@ def test_data_sets_that_need_a_root_get_it(monkeypatch, tmp_path):
 
 
 def test_a_data_set_of_somebody_else_s():
-    @register_dataset("shapes", "Shapes.", params={"dim": 2})
+    @register_dataset("shapes", "Shapes.")
     def load_shapes(setting, corners: int = 4):
         problem, _ = load_numbers(setting=setting, **FEW)
         problem.source["corners"] = corners
@@ -90,7 +90,6 @@ def test_a_data_set_of_somebody_else_s():
 
     problem, answers = load("shapes", setting="gzsl", corners="3")
     assert (problem.setting, problem.source["corners"], answers) == ("gzsl", 3, None)
-    assert find_dataset("shapes").params == {"dim": 2}
     assert [(found.split, found.seen) for found in survey("shapes").splits] == [("own", 80)]
     with refused("split-unknown"):
         load("shapes", split="val")

@@ -51,7 +51,7 @@ def contents():
             "something": np.eye(2),
         },
         "res101.mat": {
-            "inputs-shape": features,
+            "features": features,
             "labels": column(labels),
             "image_files": cell([f"/BS/somebody/x/{CLASSES[c - 1]}/{i}.jpg" for i, c in enumerate(labels)]),
         },
@@ -362,7 +362,7 @@ class TestSources:
 
 class TestFeatures:
     def test_the_usual_file_comes_first(self, folder):
-        root = folder({"a.mat": {**contents()["res101.mat"], "inputs-shape": np.ones((2, N))}})
+        root = folder({"a.mat": {**contents()["res101.mat"], "features": np.ones((2, N))}})
         assert load("xlsa17", root=root)[0].train.sample_shape == (4,)
         assert load("xlsa17", root=root, features="a.mat")[0].train.sample_shape == (2,)
 
@@ -452,20 +452,20 @@ WRONG = {
     "labels in a table": ({"labels": np.ones((4, N // 4))}, "mat-shape"),
     "labels as text": ({"labels": cell(["x"] * N)}, "mat-shape"),
     "too few labels": ({"labels": FEATURES["labels"][:-1]}, "mat-shape 80 79"),
-    "features transposed": ({"inputs-shape": FEATURES["inputs-shape"].T}, "mat-shape 4"),
-    "features with NaN": ({"inputs-shape": replaced(FEATURES["inputs-shape"], 4, np.nan)}, "not-finite"),
-    "features too large": ({"inputs-shape": replaced(FEATURES["inputs-shape"], 4, 1e300)}, "not-finite"),
+    "features transposed": ({"features": FEATURES["features"].T}, "mat-shape 4"),
+    "features with NaN": ({"features": replaced(FEATURES["features"], 4, np.nan)}, "not-finite"),
+    "features too large": ({"features": replaced(FEATURES["features"], 4, 1e300)}, "not-finite"),
     "complex features": (
-        {"inputs-shape": FEATURES["inputs-shape"] * 1j},
+        {"features": FEATURES["features"] * 1j},
         "mat-unreadable",
     ),
-    "features as text": ({"inputs-shape": cell(["x"])}, "mat-shape"),
-    "features with three axes": ({"inputs-shape": np.ones((2, 2, N))}, "mat-shape"),
+    "features as text": ({"features": cell(["x"])}, "mat-shape"),
+    "features with three axes": ({"features": np.ones((2, 2, N))}, "mat-shape"),
     "sparse features": (
-        {"inputs-shape": csc_matrix(np.eye(N))},
+        {"features": csc_matrix(np.eye(N))},
         "mat-unreadable",
     ),
-    "features without rows": ({"inputs-shape": np.ones((0, N))}, "inputs-shape"),
+    "features without rows": ({"features": np.ones((0, N))}, "inputs-shape"),
     "too few file names": ({"image_files": FEATURES["image_files"][:-1]}, "mat-shape 79 image_files 80"),
     "file names that are numbers": ({"image_files": np.ones(N)}, "mat-shape image_files"),
     "names that are numbers": (
@@ -516,9 +516,9 @@ def test_what_does_not_fit_together_is_explained(folder, changed, refusal):
             {"feature": "x.mat"},
             "data-option-unknown feature signature_weights",
         ),
-        ({"inputs-shape": "x.mat"}, "features-missing x.mat /x.mat"),
-        ({"inputs-shape": "./x.mat"}, "features-missing x.mat"),
-        ({"inputs-shape": "att_splits.mat"}, "mat-missing-key att_splits.mat"),
+        ({"features": "x.mat"}, "features-missing x.mat /x.mat"),
+        ({"features": "./x.mat"}, "features-missing x.mat"),
+        ({"features": "att_splits.mat"}, "mat-missing-key att_splits.mat"),
         ({"root": "nowhere"}, "splits-missing att_splits.mat"),
     ],
 )

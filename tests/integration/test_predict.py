@@ -318,7 +318,7 @@ class TestRefused:
         Path("new.npy").write_bytes(b"garbage")
         np.save("objects.npy", np.array([{}], dtype=object))
         np.savez("several.npz", one=np.zeros((2, 6)), two=np.zeros((2, 6)))
-        np.savez("array-choice none.npz")
+        np.savez("none.npz")
         Path("empty").mkdir()
         for name, message in {
             "new.csv": "column-unknown new.csv --column 1",
@@ -327,7 +327,7 @@ class TestRefused:
             "new.npy": "array-unreadable new.npy",
             "objects.npy": "array-unreadable objects.npy",
             "several.npz": "array-choice",
-            "array-choice none.npz": "array-choice none.npz",
+            "none.npz": "array-choice none.npz",
             "empty": "no-photographs",
         }.items():
             assert bad("predict", "run", name, "--out", "labels.csv").says(message)
