@@ -44,7 +44,7 @@ def run(settings: Settings) -> list[Table]:
     backbone, size, counts, turns, width = "tf_efficientnet_lite0", SIZE, (10_000, 100_000), 3, 1280
     numbers = {"as they are": 320, "enlarged": 128, "mosaics": 128}
     if settings.quick:
-        backbone, size, counts, turns, width = "test_efficientnet", (800, 600), (50, 100), 1, 8
+        backbone, size, counts, turns, width = "test_efficientnet", (800, 600), (50,), 1, 8
         numbers = dict.fromkeys(numbers, 3)
     rate = Table(
         f"Labels of photographs with {backbone} and ESZSL, {WORKERS} process(es) decoding: ms of processor time each",

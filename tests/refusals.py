@@ -1,4 +1,4 @@
-"""What a user can cause is refused: tests look at the code of the error, and leave the sentence free."""
+"""What a user can cause is refused: tests look at the code of the error and at the facts in it, not at sentences."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from pren.foundation.errors import PrenError
 
 
 @contextmanager
-def refused(code: str) -> Iterator[pytest.ExceptionInfo[PrenError]]:
-    """Expect a `PrenError` of this kind, with a sentence that says something."""
+def refused(expected: str) -> Iterator[pytest.ExceptionInfo[PrenError]]:
+    """Expect a `PrenError`: its code and, after blanks, what its sentence has to name (files, numbers, options)."""
     with pytest.raises(PrenError) as caught:
         yield caught
-    assert caught.value.code == code, f"{caught.value.code}: {caught.value}"
-    assert str(caught.value).strip()
+    code, *facts = expected.split()
+    message = str(caught.value)
+    assert caught.value.code == code, f"{caught.value.code}: {message}"
+    assert message.strip()
+    assert [fact for fact in facts if fact not in message] == [], message

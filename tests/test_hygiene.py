@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import tokenize
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -70,19 +71,26 @@ def lines_of_code(source: str) -> int:
     return len(code - docstrings)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_no_source_pickles(path: Path) -> None:
-    assert not unsafe_loading(path.read_text(encoding="utf-8"))
+def findings(paths: list[Path], look: Callable[[str], list[str]]) -> str:
+    """What is found in any of the files, one line each."""
+    assert len(paths) > 100
+    return "\n".join(f"{name(path)}, {found}" for path in paths for found in look(path.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if PACKAGE / "cli" not in path.parents], ids=name)
-def test_the_library_never_prints(path: Path) -> None:
-    assert not prints(path.read_text(encoding="utf-8"))
+def test_no_source_pickles() -> None:
+    assert findings(SOURCES, unsafe_loading) == ""
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_no_source_is_too_long_to_read(path: Path) -> None:
-    assert lines_of_code(path.read_text(encoding="utf-8")) <= MOST_LINES
+def test_the_library_never_prints() -> None:
+    library = [path for path in SOURCES if PACKAGE / "cli" not in path.parents]
+    assert findings(library, lambda source: [f"line {line}: print" for line in prints(source)]) == ""
+
+
+def test_no_source_is_too_long_to_read() -> None:
+    def look(source: str) -> list[str]:
+        return [f"{lines} lines"] if (lines := lines_of_code(source)) > MOST_LINES else []
+
+    assert findings(SOURCES, look) == ""
 
 
 def test_no_file_names_a_machine_or_an_index() -> None:

@@ -271,7 +271,7 @@ class TestStrikes:
         assert len(ORDER) <= 2 * len(JOBS)
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("name", ["fit at once", "fit, continued", "report", "predict", "predict, sorted"])
+    @pytest.mark.parametrize("name", ["fit, continued", "report", "predict, sorted"])
     def test_a_struck_command_ends_like_one_that_nobody_struck(self, yard, name):
         job = next(number for number, job in enumerate(ORDER) if job.name == name)
         outcome = strike_run(yard, job, seed=0)

@@ -13,7 +13,7 @@ from campaigns.fuzz.engine import BLOCK, Property, as_test, run
 from campaigns.fuzz.templates import prepare
 from campaigns.journal import Journal
 
-CASES = 250
+CASES = 25
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +26,14 @@ def workshop(tmp_path_factory):
 def test_the_property_holds(workshop, monkeypatch, prop):
     monkeypatch.chdir(workshop.path)  # and back in the end: every case stands in a folder of its own
     outcomes = Counter()
-    as_test(prop, workshop, outcomes, max_examples=round(CASES * prop.share), derandomize=True)()
+    as_test(prop, workshop, outcomes, max_examples=CASES, derandomize=True)()
     assert outcomes["success"] > 0
     assert prop.name == "tables" or outcomes["PrenError"] > 0
 
 
 @pytest.mark.slow
 def test_pictures_are_pictures_or_explained():
-    report, reached = pictures.run(300, seed=0)
+    report, reached = pictures.run(150, seed=0)
     assert report.failure == ""
     assert report.outcomes["success"] > 0
     assert report.outcomes["PrenError"] > 0

@@ -12,7 +12,6 @@ import pytest
 from refusals import refused
 
 from pren.data.arrays import load_arrays, read_inputs
-from pren.foundation.errors import PrenError
 from pren.problem import UNKNOWN
 
 NAMES = np.array(["ape", "bee", "cat", "dogfish"])
@@ -246,35 +245,35 @@ def test_in_zsl_nothing_is_held_out(arrays, save):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "refusal"),
     [
-        ({"answers": np.array([3, 3])}, r"answers have shape \(2,\), but the pool holds 3"),
-        ({"answers": np.array([[3], [3], [3]])}, r"answers have shape \(3, 1\)"),
-        ({"answers": np.array(3)}, r"answers have shape \(\)"),
-        ({"answers": np.array([-1, 3, 4])}, r"answers: Label 4 \(image 2\) is outside"),
-        ({"answers": np.array([3, -2, 3])}, r"answers: Label -2 \(image 1\) is outside"),
-        ({"answers": np.array([3.0, 3.0, 3.0])}, "answers must be whole numbers or class names, not float64"),
-        ({"answers": np.array([True, True, True])}, "answers must be whole numbers or class names, not bool"),
-        ({"class_names": NAMES, "answers": np.array(["", "cow", ""])}, r"answers: Label 'cow' \(image 1\) has no"),
-        ({"given": np.array([3, 3])}, r"given have shape \(2,\), but the pool holds 3"),
-        ({"given": np.array([-1, 3, 4])}, r"given: Label 4 \(image 2\) is outside"),
-        ({"given": np.array([-1, 0, 3])}, "not one of the classes it can be of"),
-        ({"feature": np.eye(2)}, "unknown array 'feature'. Did you mean features"),
-        ({"zzz": np.eye(2)}, "unknown array 'zzz'. Known are answers, class_names, features, given, labels"),
-        ({"signatures": np.array(1.0)}, "signatures must be a table of numbers"),
-        ({"signatures": np.array([["a"], ["b"]])}, "signatures must be a table of numbers.*<U1"),
-        ({"class_names": np.arange(4)}, "class_names must be a list of text.*int64"),
-        ({"class_names": NAMES[:3]}, "3 class names but 4 rows"),
-        ({"labels": NAMES[[0, 0, 1, 1, 2, 2]]}, "class_names is needed too"),
-        ({"labels": np.array([0, 0, 1, 1, 2, 9])}, r"Label 9 \(image 5\)"),
-        ({"features": np.full((6, 5), np.nan)}, "features holds NaN or infinite values, first in row 0"),
-        ({"features": np.array(["a"])}, "features must be"),
-        ({"pool": np.zeros((3, 4))}, "must come from the same extractor"),
+        ({"answers": np.array([3, 3])}, "array-shape 2 3"),
+        ({"answers": np.array([[3], [3], [3]])}, "array-shape 3 1"),
+        ({"answers": np.array(3)}, "array-shape"),
+        ({"answers": np.array([-1, 3, 4])}, "label-unknown 4 2"),
+        ({"answers": np.array([3, -2, 3])}, "label-unknown 2 1"),
+        ({"answers": np.array([3.0, 3.0, 3.0])}, "array-kind"),
+        ({"answers": np.array([True, True, True])}, "array-kind"),
+        ({"class_names": NAMES, "answers": np.array(["", "cow", ""])}, "label-unknown cow 1"),
+        ({"given": np.array([3, 3])}, "array-shape 2 3"),
+        ({"given": np.array([-1, 3, 4])}, "label-unknown 4 2"),
+        ({"given": np.array([-1, 0, 3])}, "given-unknown"),
+        ({"feature": np.eye(2)}, "array-unknown feature"),
+        ({"zzz": np.eye(2)}, "array-unknown zzz class_names"),
+        ({"signatures": np.array(1.0)}, "signatures-kind"),
+        ({"signatures": np.array([["a"], ["b"]])}, "signatures-kind"),
+        ({"class_names": np.arange(4)}, "class-names class_names"),
+        ({"class_names": NAMES[:3]}, "class-count 3 4"),
+        ({"labels": NAMES[[0, 0, 1, 1, 2, 2]]}, "class-names class_names"),
+        ({"labels": np.array([0, 0, 1, 1, 2, 9])}, "label-unknown 9 5"),
+        ({"features": np.full((6, 5), np.nan)}, "not-finite 0"),
+        ({"features": np.array(["a"])}, "inputs-shape"),
+        ({"pool": np.zeros((3, 4))}, "inputs-shape"),
     ],
 )
-def test_arrays_that_do_not_fit(arrays, save, change, message):
+def test_arrays_that_do_not_fit(arrays, save, change, refusal):
     path = save(**arrays | change)
-    with pytest.raises(PrenError, match=message) as caught:
+    with refused(refusal) as caught:
         load_arrays(path)
     assert str(path) in str(caught.value)
 
@@ -392,10 +391,13 @@ class TestReadInputs:
         with refused("array-choice"):
             read_inputs(save(**dict.fromkeys(keys, np.eye(3))))
 
-    @pytest.mark.parametrize("array", [np.zeros(3), np.full((2, 2), np.inf), np.array([["a"]])])
-    def test_wrong_content_names_the_file(self, array, tmp_path):
+    @pytest.mark.parametrize(
+        ("array", "code"),
+        [(np.zeros(3), "inputs-shape"), (np.full((2, 2), np.inf), "not-finite"), (np.array([["a"]]), "inputs-kind")],
+    )
+    def test_wrong_content_names_the_file(self, array, code, tmp_path):
         np.save(tmp_path / "x.npy", array)
-        with pytest.raises(PrenError, match=r"x\.npy (must|holds)"):
+        with refused(f"{code} x.npy"):
             read_inputs(tmp_path / "x.npy")
 
     def test_truncated_npy(self, tmp_path):

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 from scipy.io import savemat
 from scipy.sparse import csc_matrix
 
 from pren.data.benchmarks import mat, mat_child
 from pren.data.benchmarks.mat import mat_shapes, read_mat, texts
-from pren.foundation.errors import PrenError
 
 pytestmark = pytest.mark.slow
 
@@ -75,12 +75,9 @@ def test_elements_of_no_known_type_end_the_child_at_most(tmp_path, kind, compres
         packed = zlib.compress(bytes(content[128:]))
         content[128:] = struct.pack("<II", 15, len(packed)) + packed
     path.write_bytes(content)
-    with pytest.raises(
-        PrenError,
-        match=r"x\.mat cannot be read as a MATLAB file: ",  # how depends on what lies in the reader's memory
-    ):
+    with refused("mat-unreadable x.mat"):
         read_mat(path, ["x"])
-    with pytest.raises(PrenError, match="lacks y"):  # what is not wanted is not looked at
+    with refused("mat-missing-key"):  # what is not wanted is not looked at
         read_mat(path, ["y"])
 
 
@@ -97,7 +94,7 @@ def test_elements_of_no_known_type_end_the_child_at_most(tmp_path, kind, compres
 )
 def test_only_what_data_files_need_is_let_through(tmp_path, value):
     savemat(tmp_path / "x.mat", {"x": value, "y": np.ones(2)})
-    with pytest.raises(PrenError, match="x is neither an ordinary array of real numbers nor text"):
+    with refused("mat-unreadable"):
         read_mat(tmp_path / "x.mat", ["x"])
     assert read_mat(tmp_path / "x.mat", ["y"])["y"].tolist() == [[1, 1]]
 
@@ -107,7 +104,7 @@ def test_files_that_end_too_early(tmp_path, cut):
     path = tmp_path / "x.mat"
     savemat(path, {"x": np.arange(30.0)})
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(PrenError, match=r"x\.mat"):
+    with refused("mat-unreadable x.mat"):
         read_mat(path, ["x"])
 
 
@@ -118,7 +115,7 @@ def test_more_cells_than_bytes(tmp_path, side):
     content = bytearray(path.read_bytes())
     content[128 + 8 + 16 + 8 : 128 + 8 + 16 + 16] = struct.pack("<ii", side, side)  # scipy would make room for them
     path.write_bytes(content)
-    with pytest.raises(PrenError, match=r"x\.mat cannot be read"):
+    with refused("mat-unreadable x.mat"):
         read_mat(path, ["x"])
 
 
@@ -127,7 +124,7 @@ def test_a_variable_that_stands_twice(tmp_path):
     savemat(path, {"x": np.arange(3.0)})
     content = path.read_bytes()
     path.write_bytes(content + content[128:])
-    with pytest.raises(PrenError, match="it holds x 2 times"):
+    with refused("mat-unreadable 2"):
         read_mat(path, ["x"])
 
 
@@ -163,7 +160,7 @@ def test_the_child_ends_when_it_takes_too_long_or_has_nothing_to_do(tmp_path):
     os.kill(child.pid, signal.SIGALRM)  # as its own alarm does
     child.wait()
     assert read_mat(tmp_path / "x.mat", ["x"])["x"] == 1
-    with while_asked(signal.SIGPROF), pytest.raises(PrenError, match="it takes too long"):
+    with while_asked(signal.SIGPROF), refused("mat-unreadable"):
         read_mat(tmp_path / "x.mat", ["x"])
 
 
@@ -244,5 +241,5 @@ def test_a_machine_that_is_too_busy_is_told(tmp_path, monkeypatch):
         raise mat._WasIdleError
 
     monkeypatch.setattr(mat._Reader, "_asked", never)
-    with pytest.raises(PrenError, match=r"too busy to read .*a\.mat: try again"):
+    with refused("mat-busy a.mat"):
         mat_shapes(tmp_path / "a.mat")

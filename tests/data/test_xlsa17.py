@@ -185,22 +185,22 @@ class TestFold:
         assert list(problem.source["files"]) == ["att_splits.mat", "res101.mat", "trainclasses1.txt", "valclasses1.txt"]
 
     @pytest.mark.parametrize(
-        ("files", "options", "message"),
+        ("files", "options", "refusal"),
         [
-            ({}, {"fold": 2}, "no fold 2: trainclasses2.txt or valclasses2.txt is missing"),
-            ({}, {"fold": "x"}, "option fold='x'"),
-            ({}, {"fold": 1, "train_on": "all"}, "must not use test images"),
-            ({}, {"fold": 1, "setting": "gzsl", "seen_test": "fixed"}, "must not use test images"),
-            ({"valclasses1.txt": "h class"}, {"fold": 1}, "trainclasses1.txt and valclasses1.txt share classes"),
-            ({"valclasses1.txt": "a class"}, {"fold": 1}, "valclasses1.txt lists 'a class', which has no trainval"),
-            ({"valclasses1.txt": "z class"}, {"fold": 1}, "valclasses1.txt lists 'z class', which is not among"),
-            ({"valclasses1.txt": " \n"}, {"fold": 1}, "valclasses1.txt lists no class"),
-            ({"valclasses1.txt": b"\xff\xfe"}, {"fold": 1}, "valclasses1.txt is not a list of class names"),
-            ({"valclasses1.txt": b"x" * (1 << 21)}, {"fold": 1}, "larger than"),
+            ({}, {"fold": 2}, "fold-missing 2 trainclasses2.txt valclasses2.txt"),
+            ({}, {"fold": "x"}, "data-option-value x"),
+            ({}, {"fold": 1, "train_on": "all"}, "fold-uses-test"),
+            ({}, {"fold": 1, "setting": "gzsl", "seen_test": "fixed"}, "fold-uses-test"),
+            ({"valclasses1.txt": "h class"}, {"fold": 1}, "fold-overlap trainclasses1.txt valclasses1.txt"),
+            ({"valclasses1.txt": "a class"}, {"fold": 1}, "fold-foreign-class valclasses1.txt"),
+            ({"valclasses1.txt": "z class"}, {"fold": 1}, "split-foreign-class valclasses1.txt"),
+            ({"valclasses1.txt": " \n"}, {"fold": 1}, "split-empty valclasses1.txt"),
+            ({"valclasses1.txt": b"\xff\xfe"}, {"fold": 1}, "not-text valclasses1.txt"),
+            ({"valclasses1.txt": b"x" * (1 << 21)}, {"fold": 1}, "too-large"),
         ],
     )
-    def test_mistakes_are_explained(self, folder, files, options, message):
-        with pytest.raises(PrenError, match=message):
+    def test_mistakes_are_explained(self, folder, files, options, refusal):
+        with refused(refusal):
             load("xlsa17", root=folder(files), **options)
 
 
@@ -313,39 +313,39 @@ class TestSources:
         assert "has learned from images of 2 of the 2 classes that are unseen here" in caplog.text
 
     @pytest.mark.parametrize(
-        ("files", "wanted", "message"),
+        ("files", "wanted", "refusal"),
         [
             (
                 {},
                 "sentences",
-                r"xlsa17 has no signatures 'sentences': there is no file .*/sent_splits\.mat\. It has attrib",
+                "signatures-unknown sentences /sent_splits.mat",
             ),
-            (sentences(), "words", r"xlsa17 has no signatures 'words'\. It has attributes, sentences\.$"),
-            (sentences(), "original", "How attributes are scaled is the option scale"),
-            (sentences(), "attributes,", "--signatures takes different names"),
-            (sentences(), 1, "option signatures=1: input should be a valid string"),
-            (sentences(att=None), "sentences", r"sent_splits\.mat lacks att"),
-            (sentences(att=SENT), "sentences", r"sent_splits\.mat: att has shape \(8, 9\), but must be \(m, 8\)"),
-            (sentences(**UNNAMED, **NO_LISTS), "sentences", "does not say which class is which"),
+            (sentences(), "words", "signatures-unknown words"),
+            (sentences(), "original", "signatures-unknown"),
+            (sentences(), "attributes,", "signatures-form --signatures"),
+            (sentences(), 1, "data-option-value 1"),
+            (sentences(att=None), "sentences", "mat-missing-key sent_splits.mat"),
+            (sentences(att=SENT), "sentences", "mat-shape sent_splits.mat 8 9"),
+            (sentences(**UNNAMED, **NO_LISTS), "sentences", "signatures-order"),
             (
                 sentences(allclasses_names=cell([CLASSES[1], CLASSES[0], *CLASSES[2:]])),
                 "attributes,sentences",
-                r"not those of att_splits\.mat in the same order \('g class' for 'h class'\)",
+                "signatures-order att_splits.mat",
             ),
-            (sentences(allclasses_names=cell(CLASSES[:-1])), "sentences", r"same order \(7 classes for 8\)"),
-            (sentences(test_unseen_loc=column([1, 2])), "sentences", "test_unseen_loc is not that of att_splits"),
+            (sentences(allclasses_names=cell(CLASSES[:-1])), "sentences", "signatures-order 7 8"),
+            (sentences(test_unseen_loc=column([1, 2])), "sentences", "signatures-split test_unseen_loc att_splits"),
             (
                 sentences(allclasses_names=None, trainval_loc=column([1, 2])),
                 "sentences",
-                "trainval_loc is not that of att_splits.mat: it was made for another split",
+                "signatures-split trainval_loc att_splits.mat",
             ),
-            ({"sent_splits.mat": b"damaged"}, "sentences", r"sent_splits\.mat cannot be read as a MATLAB file"),
-            (sentences(att=np.ones((9, 8))), "attributes,sentences", "sentences of the seen classes are all the same"),
-            (sentences(att=np.full((9, 8), np.nan)), "sentences", "signature of class 'h class' holds NaN"),
+            ({"sent_splits.mat": b"damaged"}, "sentences", "mat-unreadable sent_splits.mat"),
+            (sentences(att=np.ones((9, 8))), "attributes,sentences", "signatures-constant"),
+            (sentences(att=np.full((9, 8), np.nan)), "sentences", "not-finite"),
         ],
     )
-    def test_mistakes_are_explained(self, folder, files, wanted, message):
-        with pytest.raises(PrenError, match=message):
+    def test_mistakes_are_explained(self, folder, files, wanted, refusal):
+        with refused(refusal):
             load("xlsa17", root=folder(files), signatures=wanted)
 
     def test_weights_that_do_not_fit(self, folder):
@@ -439,101 +439,104 @@ def replaced(array, place, value, dtype=np.float64):
 SPLITS, FEATURES = contents()["att_splits.mat"], contents()["res101.mat"]
 # What is changed, and what the message must say.
 WRONG = {
-    "no signatures": ({"att": None}, "att_splits.mat lacks att: it must hold att, allclasses_names"),
-    "two lists missing": ({"trainval_loc": None, "test_unseen_loc": None}, "lacks trainval_loc, test_unseen_loc"),
-    "no labels": ({"labels": None}, "res101.mat lacks labels"),
-    "labels from 0": ({"labels": FEATURES["labels"] - 1}, r"labels: entry \d+ is 0, .* from 1 to 8 \(the classes\)"),
-    "a label too large": ({"labels": replaced(FEATURES["labels"], 4, 9)}, r"labels: entry 5 is 9\.0"),
-    "a label that is no whole number": ({"labels": replaced(FEATURES["labels"], 4, 1.5)}, r"labels: entry 5 is 1\.5"),
-    "a label that is no number": ({"labels": replaced(FEATURES["labels"], 4, np.nan)}, "labels: entry 5 is nan"),
-    "labels in a table": ({"labels": np.ones((4, N // 4))}, "one row or column of numbers"),
-    "labels as text": ({"labels": cell(["x"] * N)}, "one row or column of numbers"),
-    "too few labels": ({"labels": FEATURES["labels"][:-1]}, "80 columns for 79 labels"),
-    "features transposed": ({"features": FEATURES["features"].T}, "4 columns.*seem to be transposed"),
-    "features with NaN": ({"features": replaced(FEATURES["features"], 4, np.nan)}, "features holds NaN or infinite"),
-    "features too large": ({"features": replaced(FEATURES["features"], 4, 1e300)}, "features holds NaN or infinite"),
+    "no signatures": ({"att": None}, "mat-missing-key att_splits.mat allclasses_names"),
+    "two lists missing": (
+        {"trainval_loc": None, "test_unseen_loc": None},
+        "mat-missing-key trainval_loc test_unseen_loc",
+    ),
+    "no labels": ({"labels": None}, "mat-missing-key res101.mat"),
+    "labels from 0": ({"labels": FEATURES["labels"] - 1}, "mat-entry 0 1 8"),
+    "a label too large": ({"labels": replaced(FEATURES["labels"], 4, 9)}, "mat-entry 5"),
+    "a label that is no whole number": ({"labels": replaced(FEATURES["labels"], 4, 1.5)}, "mat-entry 5"),
+    "a label that is no number": ({"labels": replaced(FEATURES["labels"], 4, np.nan)}, "mat-entry 5"),
+    "labels in a table": ({"labels": np.ones((4, N // 4))}, "mat-shape"),
+    "labels as text": ({"labels": cell(["x"] * N)}, "mat-shape"),
+    "too few labels": ({"labels": FEATURES["labels"][:-1]}, "mat-shape 80 79"),
+    "features transposed": ({"features": FEATURES["features"].T}, "mat-shape 4"),
+    "features with NaN": ({"features": replaced(FEATURES["features"], 4, np.nan)}, "not-finite"),
+    "features too large": ({"features": replaced(FEATURES["features"], 4, 1e300)}, "not-finite"),
     "complex features": (
         {"features": FEATURES["features"] * 1j},
-        "features is neither an ordinary array of real numbers",
+        "mat-unreadable",
     ),
-    "features as text": ({"features": cell(["x"])}, r"must be numbers \(D, N\), not object"),
-    "features with three axes": ({"features": np.ones((2, 2, N))}, r"must be numbers \(D, N\)"),
+    "features as text": ({"features": cell(["x"])}, "mat-shape"),
+    "features with three axes": ({"features": np.ones((2, 2, N))}, "mat-shape"),
     "sparse features": (
         {"features": csc_matrix(np.eye(N))},
-        "features is neither an ordinary array of real numbers nor text",
+        "mat-unreadable",
     ),
-    "features without rows": ({"features": np.ones((0, N))}, "features"),
-    "too few file names": ({"image_files": FEATURES["image_files"][:-1]}, "79 image_files, but 80 labels"),
-    "file names that are numbers": ({"image_files": np.ones(N)}, "image_files must be one row or column of text"),
+    "features without rows": ({"features": np.ones((0, N))}, "inputs-shape"),
+    "too few file names": ({"image_files": FEATURES["image_files"][:-1]}, "mat-shape 79 image_files 80"),
+    "file names that are numbers": ({"image_files": np.ones(N)}, "mat-shape image_files"),
     "names that are numbers": (
         {"allclasses_names": np.arange(8)},
-        "allclasses_names must be one row or column of text",
+        "mat-shape allclasses_names",
     ),
-    "cells that are numbers": ({"allclasses_names": cell([1.0] * 8)}, "allclasses_names is neither an ordinary array"),
-    "names twice": ({"allclasses_names": cell(["x", *CLASSES[1:-1], "x"])}, "'x' stands twice"),
-    "too few signatures": ({"att": SPLITS["att"][:, :-1]}, r"att has shape \(6, 7\), but must be \(m, 8\)"),
-    "signatures with NaN": ({"att": replaced(SPLITS["att"], 4, np.nan)}, "signature of class .* holds NaN"),
-    "a signature of zeros": ({"att": SPLITS["att"] * (np.arange(8) != 2)}, "signature of class 'f class' is all zeros"),
-    "an index of 0": ({"trainval_loc": replaced(SPLITS["trainval_loc"], 0, 0)}, "trainval_loc: entry 1 is 0.*from 1"),
+    "cells that are numbers": ({"allclasses_names": cell([1.0] * 8)}, "mat-unreadable allclasses_names"),
+    "names twice": ({"allclasses_names": cell(["x", *CLASSES[1:-1], "x"])}, "class-twice x"),
+    "too few signatures": ({"att": SPLITS["att"][:, :-1]}, "mat-shape 6 7 8"),
+    "signatures with NaN": ({"att": replaced(SPLITS["att"], 4, np.nan)}, "not-finite"),
+    "a signature of zeros": ({"att": SPLITS["att"] * (np.arange(8) != 2)}, "signature-zero"),
+    "an index of 0": ({"trainval_loc": replaced(SPLITS["trainval_loc"], 0, 0)}, "mat-entry trainval_loc 1"),
     "an index too large": (
         {"test_unseen_loc": replaced(SPLITS["test_unseen_loc"], 0, 81)},
-        r"entry 1 is 81.* to 80 \(the images\)",
+        "mat-entry 1 80",
     ),
-    "an empty list": ({"trainval_loc": np.ones((0, 1))}, "trainval_loc is empty"),
-    "an image twice": ({"trainval_loc": np.tile(SPLITS["trainval_loc"], (2, 1))}, "trainval_loc lists an image twice"),
-    "test images in trainval": ({"trainval_loc": SPLITS["test_unseen_loc"]}, "share 30 images, first image"),
+    "an empty list": ({"trainval_loc": np.ones((0, 1))}, "split-empty trainval_loc"),
+    "an image twice": ({"trainval_loc": np.tile(SPLITS["trainval_loc"], (2, 1))}, "split-repeats trainval_loc"),
+    "test images in trainval": ({"trainval_loc": SPLITS["test_unseen_loc"]}, "split-overlap 30"),
     "seen test images in trainval": (
         {"test_seen_loc": SPLITS["trainval_loc"]},
-        "trainval_loc and test_seen_loc share 40",
+        "split-overlap trainval_loc test_seen_loc 40",
     ),
-    "a class on both sides": ({"labels": FEATURES["labels"][::-1]}, "is in trainval_loc and in test_unseen_loc"),
+    "a class on both sides": ({"labels": FEATURES["labels"][::-1]}, "split-clash trainval_loc test_unseen_loc"),
     "a stranger among the seen": (
         {"test_unseen_loc": SPLITS["test_unseen_loc"][:20], "test_seen_loc": SPLITS["test_unseen_loc"][20:]},
-        "is in test_seen_loc, but not in trainval_loc",
+        "split-clash test_seen_loc trainval_loc",
     ),
 }
 
 
-@pytest.mark.parametrize(("changed", "message"), WRONG.values(), ids=list(WRONG))
-def test_what_does_not_fit_together_is_explained(folder, changed, message):
+@pytest.mark.parametrize(("changed", "refusal"), WRONG.values(), ids=list(WRONG))
+def test_what_does_not_fit_together_is_explained(folder, changed, refusal):
     root = folder(**changed)
-    with pytest.raises(PrenError, match=message) as error:
+    with refused(refusal) as error:
         load("xlsa17", root=root)
     assert str(root) in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "refusal"),
     [
-        ({"split": "PS"}, "xlsa17 has no split 'PS': choose one of own"),
-        ({"train_on": "everything"}, "option train_on='everything': input should be 'all' or 'trainval'"),
-        ({"seen_test": "random"}, "seen_test='random' is for the setting 'gzsl'"),
-        ({"setting": "gszl"}, "setting must be 'zsl' or 'gzsl'"),
+        ({"split": "PS"}, "split-unknown PS"),
+        ({"train_on": "everything"}, "data-option-value train_on everything all"),
+        ({"seen_test": "random"}, "seen-test seen_test random gzsl"),
+        ({"setting": "gszl"}, "unknown-name zsl gzsl"),
         (
             {"feature": "x.mat"},
-            "no option 'feature': it has features, images, signatures, signature_weights, scale",
+            "data-option-unknown feature signature_weights",
         ),
-        ({"features": "x.mat"}, r"no features file .*x\.mat\. A file that is elsewhere .* \./x\.mat"),
-        ({"features": "./x.mat"}, r"no features file x\.mat\.$"),
-        ({"features": "att_splits.mat"}, r"att_splits\.mat lacks features, labels"),
-        ({"root": "nowhere"}, "no att_splits.mat in nowhere"),
+        ({"features": "x.mat"}, "features-missing x.mat /x.mat"),
+        ({"features": "./x.mat"}, "features-missing x.mat"),
+        ({"features": "att_splits.mat"}, "mat-missing-key att_splits.mat"),
+        ({"root": "nowhere"}, "splits-missing att_splits.mat"),
     ],
 )
-def test_options_that_cannot_be_are_explained(folder, options, message):
-    with pytest.raises(PrenError, match=message):
+def test_options_that_cannot_be_are_explained(folder, options, refusal):
+    with refused(refusal):
         load("xlsa17", **{"root": folder(), **options})
 
 
 @pytest.mark.parametrize(
-    ("changed", "options", "message"),
+    ("changed", "options", "refusal"),
     [
-        ({"original_att": None}, {"scale": "original"}, "no original signatures"),
-        ({"original_att": np.ones((6, 7))}, {"scale": "original"}, r"original_att has shape \(6, 7\)"),
-        ({"test_seen_loc": None}, {"setting": "gzsl"}, "no list of seen test images .*seen_test='random'"),
+        ({"original_att": None}, {"scale": "original"}, "signatures-unknown"),
+        ({"original_att": np.ones((6, 7))}, {"scale": "original"}, "mat-shape original_att 6 7"),
+        ({"test_seen_loc": None}, {"setting": "gzsl"}, "seen-test seen_test random"),
     ],
 )
-def test_options_that_these_files_do_not_allow(folder, changed, options, message):
-    with pytest.raises(PrenError, match=message):
+def test_options_that_these_files_do_not_allow(folder, changed, options, refusal):
+    with refused(refusal):
         load("xlsa17", root=folder(**changed), **options)
 
 
@@ -557,19 +560,19 @@ HDF5 = (
 
 @pytest.mark.parametrize("name", ["att_splits.mat", "res101.mat", "other.mat", "image_files.mat"])
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "refusal"),
     [
-        (HDF5, "is a MATLAB 7.3 file .*-v7"),
-        (b"", "cannot be read as a MATLAB file"),
-        (b"hello, this is no such file, whatever its name says" * 20, "cannot be read as a MATLAB file"),
-        (b"\0" * 1000, "cannot be read as a MATLAB file"),
+        (HDF5, "mat-hdf5"),
+        (b"", "mat-unreadable"),
+        (b"hello, this is no such file, whatever its name says" * 20, "mat-unreadable"),
+        (b"\0" * 1000, "mat-unreadable"),
     ],
     ids=["hdf5", "empty", "text", "zeros"],
 )
-def test_files_that_are_something_else(folder, name, content, message):
+def test_files_that_are_something_else(folder, name, content, refusal):
     files = {name: content} if name != "other.mat" else {"res101.mat": None, name: content}
     root = folder(files)
-    with pytest.raises(PrenError, match=message):
+    with refused(refusal):
         load("xlsa17", root=root)
 
 

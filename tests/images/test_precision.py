@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 import torch
+from refusals import refused
 
-from pren.foundation.errors import PrenError
 from pren.images import precision
 from pren.images.backbones import check_takes, create_backbone
 
@@ -29,22 +29,22 @@ def trial(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("program", "message"),
+    ("program", "refusal"),
     [
-        (DIES, r"bfloat16 does not work on this CPU: take precision=float32\.$"),
-        (LOWER_WORKS, r"float32, or set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 before you start pren\.$"),
-        ("import time; time.sleep(60)", r"take precision=float32\.$"),
+        (DIES, "precision-cpu"),
+        (LOWER_WORKS, "precision-cpu ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"),
+        ("import time; time.sleep(60)", "precision-cpu"),
     ],
     ids=["dies", "lower", "hangs"],
 )
-def test_a_cpu_that_dies_of_bfloat16_is_refused_before_anything_is_computed(trial, monkeypatch, program, message):
+def test_a_cpu_that_dies_of_bfloat16_is_refused_before_anything_is_computed(trial, monkeypatch, program, refusal):
     trial(program)
     monkeypatch.setattr(precision, "SECONDS", 0.3 if "sleep" in program else 60)
     rough, _ = create_backbone("test_resnet", PHOTO, seed=0, precision="bfloat16")
     monkeypatch.setattr(rough.model, "forward", None)
-    with pytest.raises(PrenError, match=message):
+    with refused(refusal):
         check_takes(rough, "test_resnet", PHOTO)
-    with pytest.raises(PrenError, match=message):
+    with refused(refusal):
         rough(torch.zeros(1, *PHOTO))
 
 

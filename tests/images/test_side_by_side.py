@@ -9,7 +9,6 @@ from hypothesis.extra import numpy as arrays
 from refusals import refused
 from torch import nn
 
-from pren.foundation.errors import PrenError
 from pren.images import extraction
 from pren.images.backbones import find_backbone, split_names
 from pren.images.cache import CachedFeatures, FeatureCache
@@ -246,17 +245,17 @@ def test_other_backbones_than_a_model_was_trained_with_are_refused(frozen, chang
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("asked", "refusal"),
     [
-        ({"backbone": "small+large", "weights": "x.pth"}, r"for one network, and small\+large are 2: name one"),
-        ({"backbone": "small+large+huge", "until": "1"}, r"from a stage on, and small\+large\+huge are 3"),
-        ({"backbone": "small+large+small"}, r"names 'small' twice"),
-        ({"backbone": "small+"}, "There is no backbone ''"),
-        ({"backbone": "small+larg"}, "There is no backbone 'larg'. Did you mean large"),
+        ({"backbone": "small+large", "weights": "x.pth"}, "backbone-several 2"),
+        ({"backbone": "small+large+huge", "until": "1"}, "backbone-several 3"),
+        ({"backbone": "small+large+small"}, "backbone-twice small"),
+        ({"backbone": "small+"}, "backbone-unknown"),
+        ({"backbone": "small+larg"}, "backbone-unknown larg"),
     ],
 )
-def test_what_cannot_be(asked, message):
-    with pytest.raises(PrenError, match=message):
+def test_what_cannot_be(asked, refusal):
+    with refused(refusal):
         SideBySide.load(Extractor(**asked))
 
 

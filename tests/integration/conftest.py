@@ -2,19 +2,19 @@
 
 import logging
 import os
+import re
+import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
-from safetensors.torch import save_file
 from scipy.io import savemat
 
 from pren.cli import __main__ as command_line
-from pren.images.torchvision_operators import import_timm
 
 SMALL = (
     "--method=pren",
@@ -40,6 +40,19 @@ class Result(NamedTuple):
     code: int
     out: str
     err: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """The one message of a command that was refused."""
+
+    code: str
+    message: str
+
+    def says(self, expected):
+        """Whether it has a code and, after blanks in `expected`, names facts: files, numbers, options."""
+        code, *facts = expected.split()
+        return self.code == code and bool(self.message.strip()) and all(fact in self.message for fact in facts)
 
 
 @pytest.fixture(scope="session")
@@ -91,7 +104,7 @@ def good(pren):
 
 @pytest.fixture
 def bad(pren):
-    """Run a command that must fail in the way that users can mend, and return "[code]: message"."""
+    """Run a command that must fail in the way that users can mend, and return what it told."""
 
     def run(*arguments):
         result = pren(*arguments)
@@ -102,7 +115,8 @@ def bad(pren):
         assert len(messages) == 1
         assert lines[-1] == messages[0]
         assert "Traceback" not in result.err
-        return messages[0].removeprefix("Error ")
+        code, message = re.fullmatch(r"Error(?: \[([a-z0-9-]+)\])?: (.*)", messages[0]).groups()
+        return Told(code or "usage", message)
 
     return run
 
@@ -161,11 +175,9 @@ def mydata():
 
 
 @pytest.fixture
-def backbone():
+def backbone(tiny_weights):
     """The arguments that name a tiny network and its weights, in a file that is given by a relative path."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(7)
-        save_file(import_timm().create_model("test_resnet").state_dict(), "tiny.safetensors")
+    shutil.copy(tiny_weights, "tiny.safetensors")
     return "--backbone", "test_resnet", "--weights", "tiny.safetensors"
 
 

@@ -2,13 +2,12 @@
 
 import json
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pren.cli import demo
-from pren.data import DATASETS
+from pren.methods.pren_pool import PrENPool
 
 pytestmark = pytest.mark.slow
 
@@ -18,9 +17,9 @@ METHODS = ["pren-pool", "pren", "pren-no-projection", "progressive", "eszsl"]
 @pytest.fixture(autouse=True)
 def smaller(monkeypatch):
     """The demo's settings, cut down until it takes a second or two."""
-    monkeypatch.setattr(demo, "QUICK", {"rounds": 1})
     quick = {"dim": 4, "heads": 2, "hidden": [8], "initial_batches": 1, "batches": 1, "batch_size": 4}
-    monkeypatch.setitem(DATASETS._entries, "numbers", replace(DATASETS["numbers"], params=quick))
+    monkeypatch.setattr(demo, "QUICK", {"rounds": 1, **quick})
+    monkeypatch.setattr(PrENPool, "rehearsals", 2)
 
 
 def test_for_machines(good):
@@ -51,22 +50,18 @@ def test_for_people_and_what_it_tells_them_to_try(good):
     assert commands[-1][2] == "numbers"
 
 
-def test_it_never_writes_over_anything(good, bad, contents, monkeypatch):
+def test_it_never_writes_over_anything_but_takes_an_empty_folder(good, bad, contents, monkeypatch):
     monkeypatch.setattr(demo, "METHODS", ("pren-pool",))
+    Path("runs/demo").mkdir(parents=True)
     good("demo")
-    good("demo")
-    assert sorted(path.name for path in Path("runs").iterdir()) == ["demo", "demo-2"]
+    assert [path.name for path in Path("runs/demo").iterdir()] == []
+    assert Path("runs/demo-2/pren-pool/model.safetensors").is_file()
+    good("demo", "--out", "runs/demo")
+    assert Path("runs/demo/pren-pool/model.safetensors").is_file()
     Path("afile").write_text("precious")
     Path("thesis").mkdir()
     Path("thesis/chapter.txt").write_text("precious")
     before = contents()
     for out in ("runs/demo", "afile", "thesis"):
-        assert out in bad("demo", "--out", out)
+        assert bad("demo", "--out", out).says(f"out-taken {out}")
     assert contents() == before
-
-
-def test_an_empty_folder_is_taken(good, monkeypatch):
-    monkeypatch.setattr(demo, "METHODS", ("pren-pool",))
-    Path("mine").mkdir()
-    good("demo", "--out", "mine")
-    assert Path("mine/pren-pool/model.safetensors").is_file()

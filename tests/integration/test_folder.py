@@ -91,7 +91,7 @@ class TestFit:
         (mydata / "descriptions.csv").write_text("class,description\n" + "".join(rows))
         (mydata / "signatures.csv").unlink()
         monkeypatch.setattr(ENCODERS, "_entries", {"hashed": hashed})
-        assert "There is no text encoder 'minilm'" in bad("fit", "mydata", *QUICK, "--out", "run")
+        assert bad("fit", "mydata", *QUICK, "--out", "run").says("unknown-name minilm")
         assert not Path("run").exists()
         assert "finished" in good("fit", "mydata", *QUICK, "--encoder", "hashed", "--out", "run").out
         config = yaml.safe_load(Path("run/config.yaml").read_text())
@@ -112,7 +112,7 @@ class TestFit:
         for name in ("model.safetensors", "pseudo_labels.csv", "predictions.csv"):
             assert Path("with", name).read_bytes() == Path("without", name).read_bytes()
         assert "finished" in good("show", "without").out
-        assert "has no answers" in bad("evaluate", "without")
+        assert bad("evaluate", "without").says("no-answers")
 
     def test_an_interrupted_run_goes_on_with_data_that_have_moved(self, good, pren, mydata, monkeypatch):
         good("fit", "mydata", *QUICK, "--out", "whole")
@@ -137,21 +137,21 @@ class TestFit:
     def test_other_photographs_are_not_the_same_data(self, good, bad, mydata):
         good("fit", "mydata", *QUICK, "--out", "run")
         shutil.copyfile(mydata / "images/red/0.png", mydata / "unlabelled/7.png")
-        assert "its hash has changed" in bad("fit", "--resume", "run")
-        assert "its hash has changed" in bad("evaluate", "run")
+        assert bad("fit", "--resume", "run").says("data-changed")
+        assert bad("evaluate", "run").says("data-changed")
 
     def test_a_folder_with_mistakes_leaves_no_run(self, bad, mydata):
         (mydata / "images/red").rename(mydata / "images/rad")
         message = bad("fit", "mydata", *QUICK, "--out", "run")
-        assert "images/rad: class 'rad' has no row in signatures.csv. Did you mean 'red'?" in message
-        assert "'pren data check mydata' lists all" in message
+        assert message.says("folder-unusable rad signatures.csv red")
+        assert message.says("folder-unusable")
         assert not Path("run").exists()
 
     def test_what_is_no_folder(self, bad, mydata):
-        assert "There is no folder ./mydta" in bad("fit", "./mydta")
-        assert "a folder of photographs" in bad("fit", "mydta")
-        assert "neither a .npz file nor a folder" in bad("fit", "mydata/signatures.csv")
-        assert "a .npz file or a folder" in bad("fit")
+        assert bad("fit", "./mydta").says("file-missing")
+        assert bad("fit", "mydta").says("unknown-name")
+        assert bad("fit", "mydata/signatures.csv").says("data-unknown")
+        assert bad("fit").says("data-missing")
 
 
 class TestCheck:
@@ -167,9 +167,9 @@ class TestCheck:
     def test_signatures_by_name(self, good, bad, mydata):
         expected = good("data", "check", "mydata").out
         assert good("data", "check", "mydata", "--signatures", "attributes").out == expected
-        message = "mydata has no signatures 'sentences'. It has attributes (signatures.csv)."
-        assert message in bad("data", "check", "mydata", "--signatures", "sentences")
-        assert message in bad("fit", "mydata", *QUICK, "--signatures", "sentences", "--out", "run")
+        message = "signatures-unknown sentences signatures.csv"
+        assert bad("data", "check", "mydata", "--signatures", "sentences").says(message)
+        assert bad("fit", "mydata", *QUICK, "--signatures", "sentences", "--out", "run").says(message)
         assert not Path("run").exists()
 
     def plant(self, mydata):
@@ -240,4 +240,4 @@ class TestCheck:
         assert "'red' is a seen class" in " ".join(result.err.split())
 
     def test_there_must_be_a_folder(self, bad):
-        assert "There is no folder nowhere" in bad("data", "check", "nowhere")
+        assert bad("data", "check", "nowhere").says("file-missing")

@@ -59,7 +59,7 @@ def test_it_goes_where_it_is_wanted_and_over_nothing(fitted, good, bad):
     }
     assert said["photographs"] >= 6
     before = Path("page.html").read_bytes()
-    assert "page.html already exists" in bad("report", "run", "--out", "page.html")
+    assert bad("report", "run", "--out", "page.html").says("out-taken page.html")
     assert Path("page.html").read_bytes() == before
 
 
@@ -72,7 +72,7 @@ def test_data_that_have_moved(fitted, good, bad, mydata):
     good("report", "run", "--data", "elsewhere")
     assert b"data:image" in REPORT.read_bytes()
     assert len(REPORT.read_bytes()) == pytest.approx(len(whole), abs=200)  # the paths of the data differ
-    assert "There is no folder" in bad("report", "run", "--data", "./nowhere")
+    assert bad("report", "run", "--data", "./nowhere").says("file-missing nowhere")
 
 
 def test_a_report_that_cannot_be_written_does_not_fail_the_run(fitted, monkeypatch):
@@ -110,12 +110,12 @@ def test_only_sure_labels(good, data):
 
 
 def test_what_is_no_run(bad, good, data):
-    assert "is not a run folder" in bad("report", "nowhere")
+    assert bad("report", "nowhere").says("not-a-run")
     Path("empty").mkdir()
-    assert "is not a run folder" in bad("report", "empty")
+    assert bad("report", "empty").says("not-a-run")
     good("fit", data(), "--method=eszsl", "--out", "run")
     Path("run/manifest.json").unlink()
-    assert "is not finished" in bad("report", "run")
+    assert bad("report", "run").says("run-unfinished")
 
 
 def test_comparisons_and_studies(good, data, here):

@@ -103,14 +103,14 @@ class TestEvaluate:
 
     def test_data_without_answers(self, good, bad, data):
         good("fit", data(answers=None), "--method", "eszsl", "--out", "run")
-        assert "no answers" in bad("evaluate", "run")
+        assert bad("evaluate", "run").says("no-answers")
 
     def test_data_that_changed_or_went_away(self, good, bad, data, arrays):
         good("fit", data(), "--method", "eszsl", "--out", "run")
         data(pool=arrays()["pool"] * 2)
-        assert "its hash has changed" in bad("evaluate", "run")
+        assert bad("evaluate", "run").says("data-changed")
         Path("data.npz").unlink()
-        assert f"There is no file {Path('data.npz').absolute()}" in bad("evaluate", "run")
+        assert f"There is no file {Path('data.npz').absolute()}" in bad("evaluate", "run").message
 
     def test_data_that_moved(self, good, bad, data, arrays):
         good("fit", data(), "--method", "eszsl", "--out", "run")
@@ -118,7 +118,7 @@ class TestEvaluate:
         Path("data.npz").rename("elsewhere.npz")
         assert good("evaluate", "run", "--data", "elsewhere.npz").out == before
         data(pool=arrays()["pool"] * 2)
-        assert "its hash has changed" in bad("evaluate", "run", "--data", "data.npz")
+        assert bad("evaluate", "run", "--data", "data.npz").says("data-changed")
 
 
 class TestList:

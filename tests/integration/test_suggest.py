@@ -111,7 +111,7 @@ class TestPhotographs:
     def test_images_that_are_held_out_are_not_for_labelling(self, good, bad, mydata):
         said = fit(good, "run", "--setting=gzsl", "--hold-out=0.5").out
         assert "fit once more without --hold-out" in said
-        assert "fit without it" in bad("suggest", "run")
+        assert bad("suggest", "run").says("hold-out")
 
     def test_a_table_that_is_in_its_place(self, suggest):
         out = suggest("--out", "mydata/labels.csv")
@@ -119,7 +119,7 @@ class TestPhotographs:
 
     def test_nothing_is_overwritten(self, suggest, bad):
         Path("labels.csv").write_text("hours of work")
-        assert "labels.csv already exists" in bad("suggest", "run", "--out", "labels.csv")
+        assert bad("suggest", "run", "--out", "labels.csv").says("out-taken labels.csv")
         assert Path("labels.csv").read_text() == "hours of work"
 
     def test_data_that_have_moved(self, suggest, mydata):
@@ -155,17 +155,17 @@ class TestFeatures:
 
     def test_there_is_no_table_to_fill_in(self, good, bad, data):
         good("fit", data(), "--method", "eszsl", "--out", "run")
-        assert "Only a folder of photographs has a labels.csv" in bad("suggest", "run", "--out", "labels.csv")
+        assert bad("suggest", "run", "--out", "labels.csv").says("no-labels-file labels.csv")
         assert not Path("labels.csv").exists()
 
     def test_a_run_of_other_data(self, good, bad, data):
         good("fit", data(), "--method", "eszsl", "--out", "run")
         data(setting="gzsl")
-        assert "its hash has changed" in bad("suggest", "run")
+        assert bad("suggest", "run").says("data-changed")
 
 
 def test_no_run(bad):
-    assert "is not a run folder" in bad("suggest", "nowhere")
+    assert bad("suggest", "nowhere").says("not-a-run")
 
 
 def test_what_looks_like_none_of_the_classes_is_not_suggested(good, make_problem):

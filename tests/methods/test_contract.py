@@ -172,25 +172,34 @@ class TestConventions:
             model.check_processes(2)
 
 
-# But for how scores are refined: test_refinement.py saves every method with each refinement and with balance.
-CHOICES = [
-    (name, key, value)
+def values_of(dimension):
+    """Every choice, or both ends of a range."""
+    return dimension.values if isinstance(dimension, Choice) else (dimension.low, dimension.high)
+
+
+# Every value of every parameter, those of one method together: as many models as its longest list has values. But for
+# how scores are refined: test_refinement.py saves every method with each refinement and with balance.
+CHOSEN = [
+    (name, {key: values[place % len(values)] for key, values in space.items()})
     for name, entry in METHODS.items()
-    for key, dimension in entry.method.space.items()
-    if key not in ("refinement", "balance") or name == "pren-pool"
-    for value in (dimension.values if isinstance(dimension, Choice) else (dimension.low, dimension.high))
+    for space in [
+        {
+            key: values_of(dimension)
+            for key, dimension in entry.method.space.items()
+            if key not in ("refinement", "balance") or name == "pren-pool"
+        }
+    ]
+    for place in range(max(map(len, space.values()), default=0))
 ]
 
 
 @pytest.mark.slow
 class TestSpace:
-    @pytest.mark.parametrize(("name", "key", "value"), CHOICES)
-    def test_a_model_is_the_same_after_saving_whatever_was_chosen(
-        self, name, key, value, quick, make_problem_of, tmp_path
-    ):
+    @pytest.mark.parametrize(("name", "chosen"), CHOSEN)
+    def test_a_model_is_the_same_after_saving_whatever_was_chosen(self, name, chosen, quick, make_problem_of, tmp_path):
         problem = make_problem_of(name, setting="gzsl", n_seen=3, n_unseen=2)
-        chosen = {"epochs": 1, key: value} if "epochs" in METHODS[name].method().get_params() else {key: value}
-        model = quick(name, **chosen).fit(problem)
+        short = {"epochs": 1} if "epochs" in METHODS[name].method().get_params() else {}
+        model = quick(name, **chosen, **{key: value for key, value in short.items() if key not in chosen}).fit(problem)
         model.save(tmp_path)
         assert np.array_equal(load_model(tmp_path).scores(problem.pool), model.scores(problem.pool))
 

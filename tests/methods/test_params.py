@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from refusals import refused
 
-from pren.foundation.errors import PrenError
 from pren.methods.params import schema, validate
 from pren.methods.pren import PrEN
 from pren.methods.registry import DEFAULT, METHODS, create, list_methods
@@ -40,50 +39,50 @@ class TestValidate:
         assert validate(PrEN, {"lr": "1e-3"})["lr"] == 1e-3
 
     @pytest.mark.parametrize(
-        ("method", "params", "message"),
+        ("method", "params", "refusal"),
         [
-            (PrEN, {"haeds": 3}, r"Unknown parameter 'haeds'\. Did you mean .*heads"),
-            (PrEN, {"hiden": [3]}, r"Unknown parameter 'hiden'\. Did you mean hidden"),
-            (PrEN, {"zzzzzz": 3}, r"Unknown parameter 'zzzzzz'\. Known are augmentation, "),
+            (PrEN, {"haeds": 3}, "param-value haeds"),
+            (PrEN, {"hiden": [3]}, "param-value hiden"),
+            (PrEN, {"zzzzzz": 3}, "param-value zzzzzz"),
             (
                 ESZSL,
                 {"heads": 3},
-                r"parameter 'heads'\. Known are balance, feature_reg, features, gamma, refinement, signature_reg\.",
+                "param-value heads feature_reg signature_reg",
             ),
-            (PrEN, {"heads": "many"}, r"heads='many'.*integer"),
-            (PrEN, {"heads": 2.5}, r"heads=2\.5.*integer"),
-            (PrEN, {"heads": [2]}, r"heads=\[2\].*integer"),
-            (PrEN, {"heads": None}, r"heads=None.*integer"),
-            (PrEN, {"heads": 10**30}, r"heads=1000.*less than or equal to"),
-            (PrEN, {"hidden": [10**30]}, r"hidden\.0=1000.*less than or equal to"),
-            (PrEN, {"heads": 0}, r"heads=0.*greater than or equal to 1"),
-            (PrEN, {"dim": 0}, r"dim=0.*greater than or equal to 1"),
-            (PrEN, {"rounds": -1}, r"rounds=-1.*greater than or equal to 0"),
-            (PrEN, {"initial_batches": -1}, r"initial_batches=-1"),
-            (PrEN, {"batches": -1}, r"batches=-1"),
-            (PrEN, {"batch_size": 0}, r"batch_size=0"),
-            (PrEN, {"batch_size": 999999999}, r"batch_size=999999999"),
-            (PrEN, {"lr": 0}, r"lr=0.*greater than 0"),
-            (PrEN, {"lr": -1e-3}, r"lr=-0\.001.*greater than 0"),
-            (PrEN, {"backbone_lr": 0.0}, r"backbone_lr=0\.0.*greater than 0"),
-            (PrEN, {"hidden": 512}, r"hidden=512.*tuple"),
-            (PrEN, {"hidden": [512, 0]}, r"hidden\.1=0.*greater than or equal to 1"),
-            (PrEN, {"rho": 1.5}, r"rho=1\.5.*less than or equal to 1"),
-            (PrEN, {"rho": -0.1}, r"rho=-0\.1.*greater than or equal to 0"),
-            (PrEN, {"n_max": 0}, r"n_max=0"),
-            (PrEN, {"output_relu": "perhaps"}, r"output_relu='perhaps'.*boolean"),
-            (PrEN, {"completion": "nul"}, r"completion='nul'.*'null', 'lapack', 'complement' or 'none'"),
-            (PrEN, {"subsets": "most"}, r"subsets='most'.*'half' or 'all'"),
-            (PrEN, {"gzsl_rule": "best"}, r"gzsl_rule='best'.*'literal' or 'probability'"),
-            (PrEN, {"first_rounds": -1}, r"first_rounds=-1"),
-            (PrEN, {"seed": -1}, r"seed=-1"),
-            (PrEN, {"gamma": "warm"}, r"gamma='warm'.*number"),
-            (ESZSL, {"feature_reg": 0}, r"feature_reg=0.*greater than 0"),
-            (ESZSL, {"signature_reg": -1}, r"signature_reg=-1.*greater than 0"),
+            (PrEN, {"heads": "many"}, "param-value heads"),
+            (PrEN, {"heads": 2.5}, "param-value heads"),
+            (PrEN, {"heads": [2]}, "param-value heads"),
+            (PrEN, {"heads": None}, "param-value heads"),
+            (PrEN, {"heads": 10**30}, "param-value heads"),
+            (PrEN, {"hidden": [10**30]}, "param-value hidden"),
+            (PrEN, {"heads": 0}, "param-value heads"),
+            (PrEN, {"dim": 0}, "param-value dim"),
+            (PrEN, {"rounds": -1}, "param-value rounds"),
+            (PrEN, {"initial_batches": -1}, "param-value initial_batches"),
+            (PrEN, {"batches": -1}, "param-value batches"),
+            (PrEN, {"batch_size": 0}, "param-value batch_size"),
+            (PrEN, {"batch_size": 999999999}, "param-value batch_size"),
+            (PrEN, {"lr": 0}, "param-value lr"),
+            (PrEN, {"lr": -1e-3}, "param-value lr"),
+            (PrEN, {"backbone_lr": 0.0}, "param-value backbone_lr"),
+            (PrEN, {"hidden": 512}, "param-value hidden"),
+            (PrEN, {"hidden": [512, 0]}, "param-value hidden"),
+            (PrEN, {"rho": 1.5}, "param-value rho"),
+            (PrEN, {"rho": -0.1}, "param-value rho"),
+            (PrEN, {"n_max": 0}, "param-value n_max"),
+            (PrEN, {"output_relu": "perhaps"}, "param-value output_relu"),
+            (PrEN, {"completion": "nul"}, "param-value completion"),
+            (PrEN, {"subsets": "most"}, "param-value subsets"),
+            (PrEN, {"gzsl_rule": "best"}, "param-value gzsl_rule"),
+            (PrEN, {"first_rounds": -1}, "param-value first_rounds"),
+            (PrEN, {"seed": -1}, "param-value seed"),
+            (PrEN, {"gamma": "warm"}, "param-value gamma"),
+            (ESZSL, {"feature_reg": 0}, "param-value feature_reg"),
+            (ESZSL, {"signature_reg": -1}, "param-value signature_reg"),
         ],
     )
-    def test_what_cannot_be_is_refused(self, method, params, message):
-        with pytest.raises(PrenError, match=message):
+    def test_what_cannot_be_is_refused(self, method, params, refusal):
+        with refused(refusal):
             validate(method, params)
 
     @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -92,7 +91,7 @@ class TestValidate:
         [(PrEN, "lr"), (PrEN, "backbone_lr"), (PrEN, "rho"), (PrEN, "gamma"), (ESZSL, "gamma"), (ESZSL, "feature_reg")],
     )
     def test_numbers_must_be_finite(self, method, name, value):
-        with pytest.raises(PrenError, match=name):
+        with refused(f"param-value {name}"):
             validate(method, {name: value})
 
     def test_every_mistake_is_named_at_once(self):

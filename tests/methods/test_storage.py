@@ -135,9 +135,9 @@ class TestRoundTrip:
 
 
 class TestDamage:
-    def refuse(self, folder, match="damaged"):
+    def refuse(self, folder, refusal="damaged"):
         before = (folder / MODEL_FILE).read_bytes()
-        with pytest.raises(PrenError, match=match):
+        with refused(refusal):
             load_model(folder)
         assert (folder / MODEL_FILE).read_bytes() == before
 
@@ -222,7 +222,7 @@ class TestDamage:
     def test_a_header_that_does_not_fit(self, saved, key, value):
         tensors, header = read(saved)
         write(saved, tensors, {**header, key: value})
-        self.refuse(saved, match=".")
+        self.refuse(saved)
 
     @pytest.mark.parametrize("key", ["format", "version", "method", "params", "class_names", "seen", "setting"])
     def test_a_header_that_lacks_something(self, saved, key):
@@ -235,7 +235,7 @@ class TestDamage:
         tensors, header = read(saved)
         for number in (1, 3):
             write(saved, tensors, {**header, "format": number})
-            self.refuse(saved, match=rf"another version of pren \(format {number}, this one reads 2\)")
+            self.refuse(saved, f"format-other {number} 2")
 
     @pytest.mark.slow
     def test_any_flipped_bit(self, saved):
@@ -261,13 +261,13 @@ class TestDamage:
         tensors, header = read(saved)
         if header["method"] == "pren":
             write(saved, tensors, {**header, "learned": {"backbone": backbone}})
-            self.refuse(saved, match=".")
+            self.refuse(saved)
 
     def test_facts_without_a_backbone_are_no_bare_key(self, saved):
         tensors, header = read(saved)
         if header["method"] == "pren":
             write(saved, tensors, {**header, "learned": {}})
-            self.refuse(saved, match="it lacks 'backbone'")
+            self.refuse(saved, "damaged backbone")
 
     def test_too_little_memory_is_not_called_damage(self, saved, monkeypatch):
         monkeypatch.setattr(type(load_model(saved)), "_restore", Mock(side_effect=MemoryError))
@@ -278,7 +278,7 @@ class TestDamage:
         tensors, header = read(saved)
         if header["method"] == "pren":
             write(saved, tensors, {**header, "params": {**header["params"], "hidden": [10**15]}})
-            self.refuse(saved, match=".")
+            self.refuse(saved)
 
     @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
     def test_tensors_that_hold_no_numbers(self, saved, bad):
@@ -286,7 +286,7 @@ class TestDamage:
         key = next(key for key in sorted(tensors) if tensors[key].dtype.is_floating_point)
         tensors[key] = torch.full_like(tensors[key], bad)
         write(saved, tensors, header)
-        self.refuse(saved, match="NaN or infinite")
+        self.refuse(saved, "damaged")
 
 
 @pytest.mark.slow

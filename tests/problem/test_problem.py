@@ -9,7 +9,6 @@ import pytest
 import torch
 from refusals import refused
 
-from pren.foundation.errors import PrenError
 from pren.methods.preparation.whitening import Whitened
 from pren.methods.rivals.eszsl import ESZSL
 from pren.problem import UNKNOWN, Answers, ClassTable, Problem, candidates_of, label_indices
@@ -149,49 +148,49 @@ def test_candidates_of_a_setting():
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "refusal"),
     [
-        ({"setting": "both"}, r"setting must be 'zsl' or 'gzsl', not 'both'"),
-        ({"pool": POOL[:, :4]}, r"Training inputs have shape \(5,\) each and pool inputs \(4,\)"),
-        ({"pool": POOL[:0]}, r"The pool is empty"),
-        ({"labels": LABELS[:5]}, r"6 training inputs but labels have shape \(5,\)"),
-        ({"labels": LABELS[:, None]}, r"labels must be one per image, but have shape \(6, 1\)"),
-        ({"labels": changed(LABELS, 3, 4)}, r"Label 4 \(image 3\) is outside .* rows 0 to 3"),
-        ({"labels": changed(LABELS, 5, -1)}, r"Label -1 \(image 5\) is outside"),
-        ({"labels": LABELS / 2}, r"labels must be whole numbers or class names, not float64"),
-        ({"labels": LABELS > 0}, r"labels must be whole numbers or class names, not bool"),
-        ({"labels": ["cat", "cow", "dog", "dog", "cat", "dog"]}, r"Label 'cow' \(image 1\) has no signature"),
-        ({"labels": [[0], [0, 2]]}, r"labels is not a regular array"),
-        ({"labels": None}, r"labels holds Python objects"),
-        ({"labels": [0, 1, 2, 3, 0, 1]}, r"Every class has labelled images.*add the signatures"),
-        ({"labels": LABELS[:0], "features": FEATURES[:0]}, r"No class has a labelled image"),
-        ({"class_names": NAMES[:3]}, r"3 class names but 4 rows of signatures"),
-        ({"class_names": [*NAMES, "eel"]}, r"5 class names but 4 rows of signatures"),
-        ({"class_names": ["cat", "ape", "cat", "bee"]}, r"'cat' stands twice, in rows 0 and 2"),
-        ({"class_names": ["cat", " ", "dog", "bee"]}, r"Row 1 of the classes: the class has no name"),
-        ({"class_names": ["cat", "a\x1bb", "dog", "bee"]}, r"Row 1 .* 'a\\x1bb' .* holds a control character"),
-        ({"class_names": ["cat", "../x", "dog", "bee"]}, r"Row 1 .* '../x' cannot be the name of a folder"),
+        ({"setting": "both"}, "unknown-name zsl gzsl both"),
+        ({"pool": POOL[:, :4]}, "inputs-shape 5 4"),
+        ({"pool": POOL[:0]}, "pool-empty"),
+        ({"labels": LABELS[:5]}, "labels-shape 6 5"),
+        ({"labels": LABELS[:, None]}, "labels-shape 6 1"),
+        ({"labels": changed(LABELS, 3, 4)}, "label-unknown 4 3 0"),
+        ({"labels": changed(LABELS, 5, -1)}, "label-unknown 1 5"),
+        ({"labels": LABELS / 2}, "labels-kind"),
+        ({"labels": LABELS > 0}, "labels-kind"),
+        ({"labels": ["cat", "cow", "dog", "dog", "cat", "dog"]}, "label-unknown cow 1"),
+        ({"labels": [[0], [0, 2]]}, "inputs-kind"),
+        ({"labels": None}, "inputs-kind"),
+        ({"labels": [0, 1, 2, 3, 0, 1]}, "no-unseen-class"),
+        ({"labels": LABELS[:0], "features": FEATURES[:0]}, "no-seen-class"),
+        ({"class_names": NAMES[:3]}, "class-count 3 4"),
+        ({"class_names": [*NAMES, "eel"]}, "class-count 5 4"),
+        ({"class_names": ["cat", "ape", "cat", "bee"]}, "class-twice cat 0 2"),
+        ({"class_names": ["cat", " ", "dog", "bee"]}, "class-name 1"),
+        ({"class_names": ["cat", "a\x1bb", "dog", "bee"]}, "class-name 1 a\\x1bb"),
+        ({"class_names": ["cat", "../x", "dog", "bee"]}, "class-name 1 ../x"),
         (
             {"signatures": SIGNATURES[:, 0]},
-            r"signatures must be a table of numbers \(classes, attributes\).*shape \(4,\)",
+            "signatures-kind 4",
         ),
-        ({"signatures": SIGNATURES[:, :0]}, r"signatures must be a table.*shape \(4, 0\)"),
-        ({"signatures": 3.0}, r"signatures must be a table.*shape \(\)"),
-        ({"signatures": [["a", "b"]] * 4}, r"signatures must be a table of numbers.*not <U1"),
-        ({"signatures": SIGNATURES * 1j}, r"signatures must be a table of numbers.*not complex128"),
-        ({"signatures": [[1, 2], [3]]}, r"signatures is not a regular array"),
-        ({"signatures": changed(SIGNATURES, (3, 1), np.nan)}, r"signature of class 'bee' holds NaN or infinite"),
-        ({"signatures": changed(SIGNATURES, (1, 2), np.inf)}, r"signature of class 'ape' holds NaN or infinite"),
-        ({"signatures": changed(SIGNATURES, 2, 0)}, r"signature of class 'dog' is all zeros"),
-        ({"features": changed(FEATURES, (4, 0), np.nan)}, r"features holds NaN or infinite values, first in row 4"),
-        ({"pool": changed(POOL, (16, 4), np.inf)}, r"pool holds NaN or infinite values, first in row 16"),
-        ({"features": FEATURES[0]}, r"features must be \(N, D\)"),
-        ({"pool": POOL.astype(str)}, r"pool must hold numbers"),
-        ({"pool": None}, r"pool holds Python objects"),
+        ({"signatures": SIGNATURES[:, :0]}, "signatures-kind 4 0"),
+        ({"signatures": 3.0}, "signatures-kind"),
+        ({"signatures": [["a", "b"]] * 4}, "signatures-kind"),
+        ({"signatures": SIGNATURES * 1j}, "signatures-kind"),
+        ({"signatures": [[1, 2], [3]]}, "inputs-kind"),
+        ({"signatures": changed(SIGNATURES, (3, 1), np.nan)}, "not-finite bee"),
+        ({"signatures": changed(SIGNATURES, (1, 2), np.inf)}, "not-finite ape"),
+        ({"signatures": changed(SIGNATURES, 2, 0)}, "signature-zero dog"),
+        ({"features": changed(FEATURES, (4, 0), np.nan)}, "not-finite 4"),
+        ({"pool": changed(POOL, (16, 4), np.inf)}, "not-finite 16"),
+        ({"features": FEATURES[0]}, "inputs-shape"),
+        ({"pool": POOL.astype(str)}, "inputs-kind"),
+        ({"pool": None}, "inputs-kind"),
     ],
 )
-def test_what_does_not_fit_is_explained(changes, message):
-    with pytest.raises(PrenError, match=message):
+def test_what_does_not_fit_is_explained(changes, refusal):
+    with refused(refusal):
         problem(**changes)
 
 
@@ -414,16 +413,16 @@ def test_given_labels_are_part_of_the_split():
 
 
 @pytest.mark.parametrize(
-    ("labels", "setting", "said"),
+    ("labels", "setting", "refusal"),
     [
-        (given()[1:], "zsl", "17 images but given labels have shape"),
-        (given((0, 4)), "gzsl", "not one of the classes"),
-        (given((0, -2)), "gzsl", "not one of the classes"),
-        (given((0, 0)), "zsl", "not one of the classes"),  # a seen class
+        (given()[1:], "zsl", "given-shape 17"),
+        (given((0, 4)), "gzsl", "given-unknown"),
+        (given((0, -2)), "gzsl", "given-unknown"),
+        (given((0, 0)), "zsl", "given-unknown"),  # a seen class
     ],
 )
-def test_given_labels_that_cannot_be_are_refused(labels, setting, said):
-    with pytest.raises(PrenError, match=said):
+def test_given_labels_that_cannot_be_are_refused(labels, setting, refusal):
+    with refused(refusal):
         dataclasses.replace(problem(setting=setting), given=labels)
 
 

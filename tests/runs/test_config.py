@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from refusals import refused
 
-from pren.foundation.errors import PrenError
 from pren.methods.pren import PrEN
 from pren.methods.rivals.eszsl import ESZSL
 from pren.runs.config import RunConfig, parse_config, read_yaml
@@ -221,17 +220,17 @@ class TestYaml:
         assert not (tmp_path / "trap").exists()
 
     @pytest.mark.parametrize(
-        ("content", "message"),
+        ("content", "facts"),
         [
-            ({"data": "x", "methd": "pren"}, r"here does not describe a run\. methd: .* Did you mean method\?"),
-            ({}, r"data: field required"),
-            ({"data": 3}, r"data: input should be a valid string"),
-            ({"data": "x", "setting": "gzls"}, r"setting: input should be 'zsl' or 'gzsl'"),
-            ({"data": "x", "params": [1]}, r"params: input should be a valid dictionary"),
-            ({"data": "x", "params": {1: 2}}, r"params"),
-            ({"data": "x", 1: 2}, r"1: "),
+            ({"data": "x", "methd": "pren"}, "here methd method"),
+            ({}, "here data"),
+            ({"data": 3}, "here data"),
+            ({"data": "x", "setting": "gzls"}, "here setting 'zsl' 'gzsl'"),
+            ({"data": "x", "params": [1]}, "here params"),
+            ({"data": "x", "params": {1: 2}}, "here params"),
+            ({"data": "x", 1: 2}, "here 1"),
         ],
     )
-    def test_what_does_not_describe_a_run(self, content, message):
-        with pytest.raises(PrenError, match=message):
+    def test_what_does_not_describe_a_run(self, content, facts):
+        with refused(f"config-invalid {facts}"):
             parse_config(content, "here")

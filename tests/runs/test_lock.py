@@ -293,7 +293,7 @@ class TestRuns:
         assert not (out / LOCK).exists()
 
         def intrude(done, method):
-            with pytest.raises(PrenError, match="in use by"):
+            with refused("in-use"):
                 run_folder(config, out, resume=True)
 
         run_folder(config, out, resume=True, on_round=intrude)
@@ -315,6 +315,6 @@ class TestRuns:
         interrupted(config, out, 1)
         (tmp_path / "precious").write_text("precious")
         (out / LOCK).symlink_to(tmp_path / "precious")
-        with pytest.raises(PrenError, match=r"\.lock is a link that leads out of"):
+        with refused("link-outside .lock"):
             run_folder(config, out, resume=True)
         assert (tmp_path / "precious").read_text() == "precious"

@@ -1,4 +1,4 @@
-"""``pren fit`` in several processes: on this machine, on two "machines" on loopback, and under torchrun."""
+"""``pren fit`` in several processes: on this machine, and on two "machines" on loopback."""
 
 import json
 import os
@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 from run_folders import run_folder
 
+from pren.cli import __main__ as command_line
 from pren.runs.config import RunConfig
 from pren.runs.store.folder import RunFolder
 from tests.several.test_team import free_port
@@ -154,15 +155,6 @@ def test_two_machines_go_on_and_lose_one(start, folder, alone):
     check_same(run_folder(config, folder / "run", resume=True), alone)
 
 
-def test_under_torchrun(start, folder):
-    command = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", free_port())
-    code, out, err = ended(start("-m", "pren.cli", *FIT, "--set=rounds=4", command=command))
-    assert code == 0, err
-    assert out.count("PrEN on data.npz (zsl, finished)") == 1
-    config = RunConfig(data=str(folder / "data.npz"), method="pren", params={**SETTINGS, "rounds": 4})
-    check_same(RunFolder.open(folder / "run"), run_folder(config, folder / "alone"))
-
-
 def test_ctrl_c_reaches_everyone_once(start):
     launcher = start(*FIT, "--devices", "2")
     said = read_until(launcher, "round  1/60")
@@ -193,92 +185,66 @@ class TestRefused:
     """What every machine can tell by itself is told at once."""
 
     @pytest.mark.parametrize(
-        ("arguments", "message"),
+        ("arguments", "kind"),
         [
-            (["--nodes", "2"], "--main-address HOST:PORT"),
-            (["--main-address", "here:1"], "say how many with --nodes"),
-            (["--nodes", "2", "--node-rank", "2", "--main-address", "here:1"], "it is at most 1"),
-            (["--node-rank", "1"], "it is at most 0"),
+            (["--nodes", "2"], "option-missing"),
+            (["--main-address", "here:1"], "option-conflict"),
+            (["--nodes", "2", "--node-rank", "2", "--main-address", "here:1"], "option-value"),
+            (["--node-rank", "1"], "option-value"),
             *(
-                (["--nodes", "2", "--main-address", address], "takes HOST:PORT")
+                (["--nodes", "2", "--main-address", address], "option-value")
                 for address in ("here", ":1", "here:", "here:x", "here:0", "here:99999", "")
             ),
         ],
     )
-    def test_an_address_that_is_none(self, arguments, message, monkeypatch, capsys):
-        from pren.cli import __main__ as command_line
-
+    def test_an_address_that_is_none(self, arguments, kind, monkeypatch, capsys):
         monkeypatch.setattr(sys, "argv", ["pren", *FIT, *arguments])
         with pytest.raises(SystemExit) as exit_:
             command_line.main()
         assert exit_.value.code == 2
-        told = capsys.readouterr().err
-        assert told.startswith("Error [")
-        assert message in told
-
-    def test_once_for_all_processes(self, start, folder):
-        code, out, err = ended(start("fit", "data.npz", "--method", "eszsl", "--devices", "2", "--out", "run"))
-        assert (code, out) == (2, "")
-        assert err.count("Error [one-process]: eszsl is fitted by one process: leave --devices and --nodes out.") == 1
-        assert not (folder / "run").exists()
+        assert capsys.readouterr().err.startswith(f"Error [{kind}]: ")
 
 
-def test_extraction_is_shared_out(start, folder):
-    """Every image is extracted once, by one process or the other, and one of them speaks."""
-    for number in range(6):
-        pixels = np.random.default_rng(number).integers(0, 256, (8, 8, 3), dtype=np.uint8)
-        (folder / "pictures").mkdir(exist_ok=True)
-        Image.fromarray(pixels).save(folder / "pictures" / f"{number}.png")
-    (folder / "pictures" / "bad.png").write_bytes(b"no picture")
-    backbone = ("--backbone", "test_resnet", "--weights", "random")
-    code, out, err = ended(start("extract", "pictures", *backbone, "--cache", "cache", "--devices", "2", "--json"))
-    assert code == 0, err
-    result = json.loads(out)
-    assert (result["images"], result["extracted"]) == (7, 6)
-    assert len(result["problems"]) == 1
-
-
-def test_a_backbone_learns_in_a_team(start, folder):
-    """Two processes share every batch; one keeps what was learned, and all have the same features."""
+def test_a_backbone_learns_in_a_team(start, folder, monkeypatch, capsys):
+    """Two processes share every batch and every photograph; one keeps what was learned, and one process finds it."""
     for number in range(12):
         to = folder / "birds" / ("unlabelled" if number >= 10 else f"images/{number % 5}")
         to.mkdir(parents=True, exist_ok=True)
         pixels = np.random.default_rng(number).integers(0, 256, (8, 8, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(to / f"{number}.png")
+    (folder / "birds" / "unlabelled" / "bad.png").write_bytes(b"no picture")
     rows = [f"{name},{name},{name**2},{7 - name}" for name in range(7)]
     (folder / "birds" / "signatures.csv").write_text("\n".join(["class,a,b,c", *rows, ""]))
-    how = (
-        "--backbone",
-        "test_resnet",
-        "--weights",
-        "random",
-        "--finetune",
-        "--finetune-epochs",
-        "2",
-        "--finetune-strength",
-        "0.5",
-    )
-    facts = []
-    for devices in ("2", "1"):  # the second one finds what the first has learned
-        code, out, err = ended(start("extract", "birds", *how, "--cache", "cache", "--devices", devices, "--json"))
-        assert code == 0, err
-        facts.append(json.loads(out)["facts"])
-        assert ("epoch 2 of 2" in err) == (devices == "2")
-    assert facts[0] == facts[1]
+    how = ("--backbone", "test_resnet", "--weights", "random", "--finetune")
+    how += ("--finetune-epochs", "2", "--finetune-strength", "0.5")
+    extract = ("extract", "birds", *how, "--cache", "cache", "--json")
+    code, out, err = ended(start(*extract, "--devices", "2"))
+    assert code == 0, err
+    first = json.loads(out)
+    assert first["images"] == 12
+    assert "epoch 2 of 2" in err
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["pren", *extract])
+    with pytest.raises(SystemExit, match="0"):
+        command_line.main()
+    again = capsys.readouterr()
+    assert "epoch" not in again.err
+    assert json.loads(again.out)["facts"] == first["facts"]
     assert len(list((folder / "cache" / "tails").iterdir())) == 1
 
 
-@pytest.mark.parametrize(("arguments", "code"), [(["--version"], 0), (["fit", "nothing-there"], 2)])
-def test_nothing_is_taken_down_at_the_end_of_one_of_several(arguments, code):
+@pytest.mark.parametrize(
+    ("arguments", "code", "rank"),
+    [(["--version"], 0, None), (["--version"], 0, "1"), (["fit", "nothing-there"], 2, "1")],
+)
+def test_nothing_is_taken_down_at_the_end_of_one_of_several(arguments, code, rank):
     """The others may be gone: torch would abort over it, even after a run that has succeeded."""
     script = (
         "import atexit, sys; atexit.register(print, 'taken down'); "
         f"sys.argv = ['pren', *{arguments}]; from pren.cli.__main__ import main; main()"
     )
-    for environment, taken_down in (({}, True), ({"LOCAL_RANK": "1"}, False)):
-        done = subprocess.run(
-            [sys.executable, "-c", script], env={**os.environ, **environment}, capture_output=True, text=True
-        )
-        assert done.returncode == code
-        assert ("pren 0" in done.stdout) is (code == 0)
-        assert ("taken down" in done.stdout) is taken_down
+    environment = {**os.environ, **({} if rank is None else {"LOCAL_RANK": rank})}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert done.returncode == code
+    assert ("pren 0" in done.stdout) is (code == 0)
+    assert ("taken down" in done.stdout) is (rank is None)

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from pren.cli import __main__ as command_line
 from pren.methods.rivals.eszsl import ESZSL
 
 PREN = (sys.executable, "-m", "pren.cli")
@@ -34,9 +35,12 @@ def predict(make_problem, tmp_path):
     return run
 
 
-def test_the_same_table(predict, tmp_path):
+def test_the_same_table(predict, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["pren", "predict", "model", "new.npy", "--out", "one.csv"])
+    with pytest.raises(SystemExit, match="0"):
+        command_line.main()
     ways = {
-        "one.csv": ((), PREN),
         "two.csv": (("--devices", "2"), PREN),
         "torchrun.csv": ((), TORCHRUN),
     }
@@ -55,4 +59,4 @@ def test_what_goes_wrong_in_one_goes_wrong_in_all(predict, tmp_path):
     assert result.returncode == 2
     assert result.stdout == ""
     assert result.stderr.count("Error [") == 1
-    assert "two.csv.parts holds something else" in result.stderr
+    assert (tmp_path / "two.csv.parts" / "precious").read_text() == "mine"

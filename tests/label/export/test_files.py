@@ -1,4 +1,4 @@
-"""Every registered method as a file: what the library says, or why not."""
+"""Models as files: onnxruntime says what the library says, or why not."""
 
 import io
 import json
@@ -11,6 +11,8 @@ import torch
 from refusals import refused
 
 from pren.label.export import export
+from pren.label.export.files import as_bytes
+from pren.label.export.program import Program
 from pren.label.predictor import Predictor
 from pren.methods.pren import PrEN
 from pren.methods.registry import METHODS, create
@@ -36,23 +38,32 @@ def opened(path):
     return session, json.loads(session.get_modelmeta().custom_metadata_map["pren"])
 
 
-def problem_for(name, make_problem, **options):
-    return make_problem(setting="gzsl", **({"m": 5} if METHODS[name].method.one_space else {}), **options)
+class Together(torch.nn.Module):
+    """Many models of the same inputs in one graph: torch takes seconds for each graph, however small."""
+
+    def __init__(self, models):
+        super().__init__()
+        self.models = torch.nn.ModuleList(model.module() for model in models)
+
+    def forward(self, x):
+        return tuple(model(x) for model in self.models)
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name not in NOT_EXPORTED])
-def test_onnxruntime_gives_the_scores_of_the_library(name, make_problem, whole, tmp_path):
-    """To 1e-5 of a score: networks compute in single precision."""
-    problem = problem_for(name, make_problem)
-    model = fitted(name, problem, gamma=0.25)
-    export(Predictor(model), tmp_path / "model.onnx")
-    session, facts = opened(tmp_path / "model.onnx")
+def test_onnxruntime_gives_the_scores_of_the_library(make_problem, whole):
+    """Of every method and every refinement, to 1e-5 of a score: networks compute in single precision."""
+    problem = make_problem(setting="gzsl", m=5, pool_per_class=20)
+    models = {name: fitted(name, problem, gamma=0.25) for name in METHODS if name not in NOT_EXPORTED}
+    for refinement in ("soft-kmeans", "label-propagation"):
+        models[refinement] = fitted("eszsl", problem, refinement=refinement, features="whitened")
     pool = whole(problem.pool)
+    outputs = tuple(f"of {name}" for name in models)
+    program = Program(Together(models.values()), "features", torch.from_numpy(pool[:2]), outputs, {"method": "all"})
+    session = runtime.InferenceSession(as_bytes(program, "onnx"))
     for count in (1, 2, len(pool)):
-        (scores,) = session.run(["scores"], {"features": pool[:count]})
-        assert np.allclose(scores, model.scores(pool[:count]), rtol=1e-5, atol=1e-6)
-    assert facts["classes"] == list(problem.classes.names)
-    assert facts["gamma"] == 0.25
+        found = dict(zip(models, session.run(outputs, {"features": pool[:count]}), strict=True))
+        expected = {name: model.scores(pool[:count]) for name, model in models.items()}
+        wrong = [name for name in models if not np.allclose(found[name], expected[name], rtol=1e-5, atol=1e-6)]
+        assert wrong == []
 
 
 @pytest.mark.parametrize("name", NOT_EXPORTED)
@@ -63,14 +74,14 @@ def test_a_method_that_cannot_says_why_and_leaves_nothing(name, make_problem, tm
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("refinement", ["soft-kmeans", "label-propagation"])
-def test_refined_scores_are_exported(refinement, make_problem, whole, tmp_path):
-    problem = make_problem(pool_per_class=20)
-    model = fitted("eszsl", problem, refinement=refinement, features="whitened")
-    export(Predictor(model), tmp_path / "model.onnx")
-    pool = whole(problem.pool)
-    (scores,) = opened(tmp_path / "model.onnx")[0].run(None, {"features": pool})
-    assert np.allclose(scores, model.scores(pool))
+def check_no_pickle(path, names):
+    """A program of torch is an archive of plain files, with the facts among them."""
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    facts = next(json.loads(text) for name, text in contents.items() if name.endswith("extra/pren.json"))
+    assert facts["classes"] == names
+    pickles = [name for name, text in contents.items() if text[:1] == b"\x80" and text[-1:] == b"."]
+    assert pickles == [name for name, text in contents.items() if zipfile.is_zipfile(io.BytesIO(text))] == []
 
 
 @pytest.mark.parametrize("format", ["onnx", "torch"])
@@ -85,6 +96,7 @@ def test_confidence_is_the_second_output(format, make_problem, whole, tmp_path):
         scores, sure = opened(path)[0].run(["scores", "confidence"], {"features": pool})
     else:
         scores, sure = (part.numpy() for part in torch.export.load(path).module()(torch.from_numpy(pool)))
+        check_no_pickle(path, list(problem.classes.names))
     found = predictor.label(pool, top=1, min_accuracy=0.3)
     assert np.allclose(scores, model.scores(pool))
     assert np.allclose(sure, found.confidence, equal_nan=True)
@@ -103,24 +115,20 @@ def test_images_that_a_backbone_is_trained_on(make_problem, whole, tmp_path):
     assert np.allclose(scores, model.scores(pool), rtol=1e-5, atol=1e-6)
 
 
-def test_a_program_of_torch_holds_no_pickle(make_problem, tmp_path):
-    problem = make_problem()
-    export(Predictor(fitted("eszsl", problem)), tmp_path / "model.pt2", "torch")
-    with zipfile.ZipFile(tmp_path / "model.pt2") as archive:
-        contents = {name: archive.read(name) for name in archive.namelist()}
-    facts = next(json.loads(text) for name, text in contents.items() if name.endswith("extra/pren.json"))
-    assert facts["classes"] == list(problem.classes.names)
-    assert not any(zipfile.is_zipfile(io.BytesIO(text)) or text[:1] == b"\x80" for text in contents.values())
-
-
-def test_strange_names_of_classes_arrive(make_problem, whole, tmp_path):
-    given = make_problem()
+def test_facts_and_strange_names_of_classes_arrive(make_problem, whole, tmp_path):
+    given = make_problem(setting="gzsl")
     names = ["[red]", 'quo"te', "új, 名", "=1+1", *given.classes.names[4:]]
     problem = given.from_arrays(
-        whole(given.train), np.array(names)[given.labels], given.classes.signatures, whole(given.pool), names
+        whole(given.train),
+        np.array(names)[given.labels],
+        given.classes.signatures,
+        whole(given.pool),
+        names,
+        setting="gzsl",
     )
-    export(Predictor(fitted("eszsl", problem)), tmp_path / "model.onnx")
-    assert opened(tmp_path / "model.onnx")[1]["classes"] == names
+    export(Predictor(fitted("eszsl", problem, gamma=0.25)), tmp_path / "model.onnx")
+    facts = opened(tmp_path / "model.onnx")[1]
+    assert (facts["classes"], facts["gamma"]) == (names, 0.25)
 
 
 def test_what_is_missing_is_named(make_problem, tmp_path, monkeypatch):
