@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from pren.runs.result import RunResult
 
 # Labelled images and the pile are of one kind, as those of one camera are.
-SAME_KIND = {"shift": {"slant": 0.0, "blur": 0.0, "noise": 0.0}}
+SAME_KIND: dict[str, Any] = {"shift": {"slant": 0.0, "blur": 0.0, "noise": 0.0}}
 VARIANTS = ("pren", "pren-no-projection", "progressive")
 SEEDS = 5
-QUICK: dict[str, Any] = {"heads": 20, "rounds": 8, "hidden": (128, 128)}  # the paper: 50, 20, (512, 512)
+QUICK: dict[str, Any] = {"heads": 20, "rounds": 6, "hidden": (128, 128)}  # the paper: 50, 20, (512, 512)
 IMAGES = 20  # how many images of the pile are written out to try `pren predict` on
 
 THE_PILE = """\
