@@ -16,7 +16,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -c constraints.txt
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-10s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.installed-run  ## fit PrEN-Pool, PrEN and rivals on the embedded data
+demo: $(VENV)/.installed-run  ## label a pile of embedded images, compare PrEN with its variants: two minutes
 	$(BIN)/pren demo $(ARGS)
 
 # torch would start as many threads in every worker as there are cores. worksteal keeps neighbours together, which share

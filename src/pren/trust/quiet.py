@@ -10,7 +10,7 @@ from contextlib import contextmanager
 @contextmanager
 def quietly() -> Iterator[None]:
     """Keep a method from warning: what it says of a rehearsal, it has said of the problem itself."""
-    loggers = [logging.getLogger(f"pren.{room}") for room in ("methods", "engine", "preparation", "refinement")]
+    loggers = [logging.getLogger(f"pren.{room}") for room in ("methods", "training")]
     levels = [logger.level for logger in loggers]
     try:
         for logger in loggers:
