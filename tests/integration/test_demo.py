@@ -75,7 +75,7 @@ def test_it_never_writes_over_anything(good, bad, contents, smaller, monkeypatch
     Path("thesis/chapter.txt").write_text("precious")
     before = contents()
     for out in ("runs/demo", "afile", "thesis"):
-        assert out in bad("demo", "--out", out)
+        assert bad("demo", "--out", out).says(f"out-taken {out}")
     assert contents() == before
 
 
