@@ -35,4 +35,4 @@ def test_a_child_ends_when_its_parent_is_killed():
 
 def test_what_ended_a_process():
     assert ended_by(-signal.SIGTERM) == "SIGTERM"
-    assert ended_by(-signal.SIGKILL) == "SIGKILL (maybe by the system, for want of memory)"
+    assert ended_by(-signal.SIGKILL) == "SIGKILL (perhaps the system ran out of memory)"

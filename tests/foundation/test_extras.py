@@ -57,7 +57,7 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         need("optuna.logging", "research")
     line = "pip install -c constraints.txt '.[research]'"
     assert caught.value.code == "extra-missing"
-    assert str(caught.value) == f"This needs optuna, which is not installed: run {line} in the folder of pren's source."
+    assert str(caught.value) == f"optuna is not installed: run {line} in the folder of pren's source."
 
 
 def test_several_extras_are_one_line() -> None:

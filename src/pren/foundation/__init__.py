@@ -1,1 +1,1 @@
-"""What every room stands on: errors, names that can be added to, seeds, files, processes."""
+"""What every room uses: errors, registries, seeds, files, processes."""

@@ -1,4 +1,4 @@
-"""Processes that we start: they end when we do, and we can say what ended them."""
+"""Child processes: they end with their parent, and the parent can say what ended them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import os
 import signal
 import threading
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # which child processes read
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # child processes read these
 
 
 def end_with_parent(pipe: int) -> None:
-    """End this process when the one that started it does, however that happens: the system then closes the pipe.
+    """End this process when its parent ends, for any reason: the system then closes the pipe.
 
-    Nobody ever writes to the pipe; what is given is the file descriptor of its reading end.
+    Args:
+        pipe: The file descriptor of the reading end. The parent never writes to the pipe.
     """
     threading.Thread(target=_wait, args=(pipe,), daemon=True).start()
 
 
 def ended_by(code: int) -> str:
-    """The signal that a negative exit code stands for, and what it may mean."""
-    hint = " (maybe by the system, for want of memory)" if code == -signal.SIGKILL else ""
+    """The signal behind a negative exit code, and its likely cause."""
+    hint = " (perhaps the system ran out of memory)" if code == -signal.SIGKILL else ""
     return signal.Signals(-code).name + hint
 
 

@@ -1,6 +1,6 @@
-"""Files that survive: writing that can be interrupted at any moment, and reading that nothing can surprise.
+"""Write files so that an interruption never leaves half a file, and read only ordinary files of limited size.
 
-Everything is written to a temporary name first, brought to the disk and then renamed.
+Every file is written under a temporary name, flushed to the disk and then renamed.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from typing import Any
 
 from pren.foundation.errors import PrenError
 
-WRITING = ".writing-"  # how the names of unfinished files and folders begin
+WRITING = ".writing-"  # prefix of unfinished files and folders
 BLOCK = 1 << 20
-ROWS = 4096  # of a table that are written at once
-FORMULA = re.compile("'*[=+@＝＋－＠\\-\\t\\r\\n]")  # how what spreadsheets compute begins, apostrophes apart
+ROWS = 4096  # rows of a table that are written at once
+FORMULA = re.compile("'*[=+@＝＋－＠\\-\\t\\r\\n]")  # the start of a spreadsheet formula, after any apostrophes
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Hand out a temporary name for a file that becomes `path`, in place of what was there, once it is written."""
+    """Give a temporary path to write to; it replaces `path` when the block ends."""
     temporary = path.with_name(f"{WRITING}{path.name}")
     with _explained(path):
-        remove(temporary)  # it could be a link, and writing would go to wherever it leads
+        remove(temporary)  # a link would send the content elsewhere
         try:
             yield temporary
             _flush(temporary)
@@ -44,7 +44,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Hand out a temporary folder that becomes `path` once everything in it is written; its parent must be there."""
+    """Give a temporary folder to fill; it becomes `path` when the block ends. The parent of `path` must exist."""
     temporary = path.with_name(f"{WRITING}{path.name}")
     with _explained(path):
         remove(temporary)
@@ -57,12 +57,12 @@ def new_folder(path: Path) -> Iterator[Path]:
             temporary.rename(path)
             _flush(path.parent)
         except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)  # a full disk needs the room
+            shutil.rmtree(temporary, ignore_errors=True)  # frees room on a full disk
             raise
 
 
 def check_is_text(path: str | Path) -> None:
-    """Refuse a path whose bytes are no text: safetensors takes none."""
+    """Refuse a path that is not valid text, which safetensors cannot open."""
     try:
         str(path).encode()
     except UnicodeEncodeError as error:
@@ -70,18 +70,17 @@ def check_is_text(path: str | Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder that may be there already, and those above it."""
+    """Make a folder and its parents, unless they exist."""
     check_is_text(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise PrenError(
-            "write-failed", f"Cannot make the folder {path}: {error.strerror or error}. Choose another one."
-        ) from error
+        message = f"Cannot make the folder {path}: {error.strerror or error}. Choose another one."
+        raise PrenError("write-failed", message) from error
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Put content in a file, whole or not at all."""
+    """Write a file completely or not at all."""
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
@@ -92,7 +91,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table, some rows at a time."""
+    """Write a table as CSV, some rows at a time."""
     rest = chain([header], rows)
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         while some := list(islice(rest, ROWS)):
@@ -100,7 +99,7 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
 
 
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:
-    """Rows of a table; text stands in quotes, so that a name may hold anything, and as `no_formula` has it."""
+    """Rows as CSV; text is quoted and goes through `no_formula`."""
     text = io.StringIO()
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerows([no_formula(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
@@ -108,25 +107,25 @@ def csv_text(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def no_formula(text: str) -> str:
-    """Text for a table that no spreadsheet computes: what begins like a formula gets an apostrophe in front.
+    """Text that a spreadsheet does not run: text that begins like a formula gets an apostrophe in front.
 
-    What begins like that behind apostrophes gets one more, so that there is a way back: `from_cell`.
+    So does text that begins with apostrophes and a formula, so that `from_cell` can undo it.
     """
     return f"'{text}" if FORMULA.match(text) else text
 
 
 def from_cell(cell: str) -> str:
-    """The text that `no_formula` made a cell of; any other text as it is."""
+    """The inverse of `no_formula`."""
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: dict[str, str] | None = None) -> None:
     """Write tensors as safetensors.
 
-    `save_file` writes to a file of its own beside the one that it is given, under a name that nobody would find after a
-    crash, and for its owner's eyes only. So it gets a folder, which is cleaned up as all unfinished work is.
+    `save_file` first writes a file with a random name beside its target, readable by its owner only. It gets a folder
+    of its own here, so that a crash leaves no file that we cannot find.
     """
-    from safetensors import SafetensorError  # late: the command line writes tables without waiting for torch
+    from safetensors import SafetensorError  # late, so that writing a table does not import torch
     from safetensors.torch import save_file
 
     dense = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
@@ -136,7 +135,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: dict[str, st
         folder.mkdir()
         try:
             written = folder / path.name
-            save_file(dense, written, metadata or None)  # of {} safetensors 0.8.0 makes a file that it cannot read
+            save_file(dense, written, metadata or None)  # safetensors 0.8.0 cannot read metadata {}
             written.chmod(folder.stat().st_mode & 0o666)
             written.replace(temporary)
             folder.rmdir()
@@ -148,13 +147,13 @@ def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: dict[str, st
 
 
 def copy(source: Path, path: Path) -> None:
-    """Make `path` a copy of `source`, replacing what was there; no link, so that damage to one leaves the other."""
+    """Replace `path` by a copy of `source`; not a link, so that damage to one does not damage the other."""
     with replacing(path) as temporary:
         shutil.copyfile(source, temporary)
 
 
 def remove(path: Path) -> None:
-    """Remove whatever bears that name, if anything does: of a link itself, not what it leads to."""
+    """Remove a file or folder if it exists; of a link, the link and not its target."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -162,11 +161,7 @@ def remove(path: Path) -> None:
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """Read an ordinary file of at most so many bytes.
-
-    Raises:
-        PrenError: If there is none, or it is larger, or something else that could make the reader wait for ever.
-    """
+    """Read an ordinary file of at most `most` bytes; `PrenError` if it is missing, larger, a pipe or a device."""
     check_file(path)
     try:
         with path.open("rb") as file:
@@ -174,20 +169,20 @@ def read_bytes(path: Path, most: int) -> bytes:
     except OSError as error:
         raise PrenError("read-failed", f"Cannot read {path}: {error.strerror or error}.") from error
     if len(content) > most:
-        raise PrenError("too-large", f"{path} is larger than {most} bytes: it is damaged or something else.")
+        raise PrenError("too-large", f"{path} is larger than {most} bytes: it is damaged or not the right file.")
     return content
 
 
 def check_file(path: Path) -> None:
-    """Refuse what is not an ordinary file: nothing at all, a folder, a link, a pipe, a device."""
+    """Refuse a missing file, a folder, a link, a pipe or a device."""
     if path.is_symlink() or not path.is_file():
         what = "is not an ordinary file" if path.is_symlink() or path.exists() else "is missing"
         raise PrenError("file-odd", f"{path} {what}.")
 
 
 def is_folder(path: str | Path) -> bool:
-    """Whether there is such a folder; no name is too long or too odd to ask for."""
-    return os.path.isdir(path)  # noqa: PTH112 - pathlib raises where this says no
+    """Whether the path is a folder; False for names that no file can have."""
+    return os.path.isdir(path)  # noqa: PTH112 - pathlib raises for such names
 
 
 def sha256(path: Path) -> str:
@@ -200,19 +195,17 @@ def sha256(path: Path) -> str:
 
 
 def check_links(folder: Path) -> None:
-    """Refuse a folder with a link that leads out of it, or in a circle: reading or removing would go astray."""
+    """Refuse a folder with a link that leads out of it or to itself."""
     inside = folder.resolve()
-    for parent, folders, files in os.walk(folder):  # which does not follow links to folders
+    for parent, folders, files in os.walk(folder):  # does not follow links to folders
         for path in (Path(parent, name) for name in folders + files):
             try:
-                astray = path.is_symlink() and not path.resolve().is_relative_to(inside)
-            except (OSError, RuntimeError) as error:  # until Python 3.12 a circle is a RuntimeError
+                outside = path.is_symlink() and not path.resolve().is_relative_to(inside)
+            except (OSError, RuntimeError) as error:  # a loop is a RuntimeError until Python 3.12
                 raise PrenError("link-loop", f"{path} is a link that leads to itself: remove it.") from error
-            if astray:
-                raise PrenError(
-                    "link-outside",
-                    f"{path} is a link that leads out of {folder}: remove it, or copy what it stands for.",
-                )
+            if outside:
+                message = f"{path} is a link that leads out of {folder}: remove it, or replace it by a copy."
+                raise PrenError("link-outside", message)
 
 
 @contextmanager
@@ -224,7 +217,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _flush(path: Path) -> None:
-    """Have the system put a file or the names in a folder on the disk, so that what follows cannot come first."""
+    """Write a file, or the names in a folder, to the disk before anything that follows."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,12 +1,12 @@
 """One writer per run folder.
 
-The system itself holds the lock (`flock`) and drops it when the process ends, however it ends, so the lock of a dead
-process is never in the way. The file says who holds it, for the message that others get.
+The system holds the lock (`flock`) and drops it when the process ends, for any reason, so a dead process never blocks
+a folder. The lock file says which process holds it, for the message that other processes show.
 
-Why not filelock, which holds the same lock (4.2.10 was tried): it leaves the file behind, locks a named pipe, does not
-notice that the file was removed (`is_locked` stays true while another process takes it), and where there is no `flock`
-it raises (ENOLCK, EOPNOTSUPP) or falls back to a file that a dead process leaves in the way (ENOSYS). Versions 3 empty
-the file even for those who do not get the lock. It would replace 20 lines here and need as many around it.
+Why not the package filelock, which uses the same lock (4.2.10 was tried): it leaves the file behind, locks a named
+pipe, does not notice that the file was removed (`is_locked` stays true while another process takes it), and without
+`flock` it raises (ENOLCK, EOPNOTSUPP) or uses a file that a dead process leaves behind (ENOSYS). Version 3 empties the
+file even when it does not get the lock. It would replace 20 lines here and need as many around it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,7 @@ MOST_BYTES = 10_000
 
 
 class Lock:
-    """Holds a folder from the moment it is made until `release`.
-
-    Raises:
-        PrenError: If another process holds it (the message says which), or the folder cannot be written to.
-    """
+    """Holds a folder until `release`; `PrenError` if another process holds it or the folder cannot be written to."""
 
     def __init__(self, folder: Path, command: str = "") -> None:
         self._path = folder / LOCK
@@ -44,7 +40,7 @@ class Lock:
             self._file = self._open()
             try:
                 self._take()
-                if self.held():  # and not a file that its last holder has removed meanwhile
+                if self.held():  # the last holder may have removed the file meanwhile
                     break
             except BaseException:
                 os.close(self._file)
@@ -57,7 +53,7 @@ class Lock:
             raise PrenError("write-failed", _cannot_write(folder, error)) from error
 
     def _open(self) -> int:
-        """Open the lock file and nothing else: not what a link leads to, no pipe, no device."""
+        """Open the lock file; refuse a link, a pipe or a device."""
         try:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
         except OSError as error:
@@ -77,33 +73,33 @@ class Lock:
         except OSError as error:
             if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
                 raise PrenError("write-failed", _cannot_write(self._path.parent, error)) from error
-            log.warning("%s cannot be locked there (%s): do not start a second run in it.", self._path, error.strerror)
+            log.warning("Cannot lock %s (%s): do not start a second run in its folder.", self._path, error.strerror)
 
     def _sign(self, command: str) -> None:
-        left = _holder(os.pread(self._file, MOST_BYTES, 0))
-        if left:
-            log.info("Process %s on %s, which held %s, is gone.", left["pid"], left["host"], self._path.parent)
-        who = {
+        last = _holder(os.pread(self._file, MOST_BYTES, 0))
+        if last:
+            log.info("Process %s on %s held %s and has ended.", last["pid"], last["host"], self._path.parent)
+        holder = {
             "pid": os.getpid(),
             "host": socket.gethostname(),
             "since": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "command": command,
         }
         os.truncate(self._file, 0)
-        os.pwrite(self._file, json.dumps(who).encode()[:MOST_BYTES], 0)
+        os.pwrite(self._file, json.dumps(holder).encode()[:MOST_BYTES], 0)
 
     def held(self) -> bool:
-        """Whether the lock file is still the one that was taken: the folder may have been removed or renamed."""
+        """Whether the lock file is still in place; the folder may have been removed or renamed."""
         try:
             return os.path.samestat(os.fstat(self._file), self._path.lstat())
         except OSError:
             return False
 
     def release(self) -> None:
-        """Let others in."""
+        """Let other processes use the folder."""
         try:
             if self.held():
-                with suppress(OSError):  # the disk may be closed to us by now; a file that nobody holds is harmless
+                with suppress(OSError):  # the disk may be read-only by now; an unlocked file is harmless
                     self._path.unlink()
         finally:
             os.close(self._file)
@@ -114,18 +110,18 @@ def _cannot_write(folder: Path, error: OSError) -> str:
 
 
 def _holder(content: bytes) -> dict[str, Any] | None:
-    """What the holder wrote about itself; None if it is not what we write."""
+    """What the holder wrote about itself; None if the content is not in our format."""
     try:
-        who = json.loads(content)
-        return {key: str(who[key]) for key in ("pid", "host", "since", "command")}
+        holder = json.loads(content)
+        return {key: str(holder[key]) for key in ("pid", "host", "since", "command")}
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
 
 
 def _in_use(folder: Path, content: bytes) -> str:
-    who = _holder(content)
+    holder = _holder(content)
     by = "another process"
-    if who:
-        command = f" ({who['command']})" if who["command"] else ""
-        by = f"process {who['pid']} on {who['host']}, since {who['since']}{command}"
+    if holder:
+        command = f" ({holder['command']})" if holder["command"] else ""
+        by = f"process {holder['pid']} on {holder['host']}, since {holder['since']}{command}"
     return f"{folder} is in use by {by}: wait for it to end or stop it, or choose another folder with --out."

@@ -1,4 +1,4 @@
-"""YAML as people write settings in: nothing that runs, nothing that unfolds into more than was written."""
+"""YAML for settings: nothing that runs code, nothing that expands beyond what is written."""
 
 from __future__ import annotations
 
@@ -8,24 +8,23 @@ import yaml
 
 from pren.foundation.errors import PrenError
 
-MOST_LEVELS = 100  # the time that PyYAML takes grows with the square of the depth: hours for a megabyte of brackets
+MOST_LEVELS = 100  # PyYAML's time grows with the square of the depth: hours for a megabyte of brackets
 
 
 def parse_yaml(content: str | bytes, where: str) -> Any:
-    """Read YAML; `where` is what to call it in a message.
+    """Read YAML; `where` names it in messages.
 
     Raises:
-        PrenError: If it is not valid, or has anchors (a few lines of those can stand for billions of values), or
-            is nested deeply.
+        PrenError: If it is not valid, is nested deeply, or has anchors (a few lines can expand to billions of values).
     """
     try:
         text, depth = content.decode() if isinstance(content, bytes) else content, 0
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
-                raise PrenError("yaml", f"{where} must not refer to anchors (*name): write the value out.")
+                raise PrenError("yaml", f"{where} uses an anchor (*name): write the value itself.")
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MOST_LEVELS:
-                raise PrenError("yaml", f"{where} is nested more than {MOST_LEVELS} levels deep: no setting is.")
+                raise PrenError("yaml", f"{where} has more than {MOST_LEVELS} nested levels: use fewer.")
         return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # an impossible date is a ValueError
         raise PrenError("yaml", f"{where} is not valid YAML: {' '.join(str(error).split())}") from error

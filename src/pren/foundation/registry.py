@@ -1,8 +1,8 @@
-"""Things by name, ours and those of other packages.
+"""Registries of names, open to other packages.
 
-A package adds to pren without a change of ours: it declares an entry point in the group ``pren.plugins`` that names one
-of its modules, and that module registers what it brings. The module is imported when a name is first looked up, in
-whatever process that is, so the workers of ``pren compare`` know it too.
+A package extends pren with an entry point in the group ``pren.plugins`` that names one of its modules; that module
+registers its entries. It is imported at the first lookup of a name in each process, so the workers of ``pren compare``
+know it too.
 """
 
 from __future__ import annotations
@@ -24,31 +24,21 @@ Entry = TypeVar("Entry")
 
 
 class Registry(Mapping[str, Entry], Generic[Entry]):
-    """Names and what they stand for, in the order in which they were added.
-
-    Args:
-        kind: What one of them is called in a message, such as "method".
-    """
+    """Entries by name, in the order of registration; `kind` names an entry in messages, such as "method"."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._entries: dict[str, Entry] = {}
 
     def add(self, name: str, entry: Entry) -> Entry:
-        """Add an entry under a name that is still free.
-
-        Raises:
-            PrenError: If the name is taken by something else.
-        """
+        """Add an entry; `PrenError` if another entry has the name."""
         if self._entries.get(name, entry) is not entry:
-            raise PrenError(
-                "name-taken", f"There is a {self._kind} {name!r} already: register yours under another name."
-            )
+            raise PrenError("name-taken", f"The {self._kind} {name!r} exists already: register another name.")
         self._entries[name] = entry
         return entry
 
     def register(self, name: str) -> Callable[[Entry], Entry]:
-        """Add what follows, as a decorator."""
+        """Add an entry, as a decorator."""
         return lambda entry: self.add(name, entry)
 
     def matching(self, pattern: str = "*") -> list[str]:
@@ -63,7 +53,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         return self._entries[name]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The entry of a name, or else the default; a mapping's own would expect a KeyError."""
+        """The entry of a name, or the default; the `get` of `Mapping` expects a KeyError."""
         load_plugins()
         return self._entries.get(name, default)
 
@@ -81,16 +71,16 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
 
 def resolve(home: str) -> Any:
-    """What "module:name" stands for: it is imported now, not when it was registered."""
+    """Import the object "module:name"."""
     module, _, name = home.partition(":")
     return getattr(import_module(module), name)
 
 
 @cache
 def load_plugins() -> None:
-    """Import the modules of other packages that register something, once; one that fails is named and left out."""
+    """Import the plugins of other packages, once; log those that fail and go on without them."""
     for plugin in entry_points(group=PLUGINS):
         try:
             plugin.load()
-        except Exception as error:  # noqa: PERF203 - whatever is wrong with it, pren works without
-            log.warning("The plugin %s (%s) cannot be loaded: %s", plugin.name, plugin.value, error)
+        except Exception as error:  # noqa: PERF203 - a plugin may raise anything
+            log.warning("Cannot load the plugin %s (%s): %s", plugin.name, plugin.value, error)

@@ -1,8 +1,8 @@
 """One seed, many named streams of random numbers.
 
-Each use of chance (subsets, initial weights, batch order, ...) has its own stream, derived from the seed and the name
-of the use. Turning one of them off, or drawing more from it, does not move the others. Streams have no state worth
-saving: the batches of round 7 come from ``stream(seed, "batches", 7)``, whether or not the run was interrupted.
+Each random choice (subsets, initial weights, batch order, ...) has its own stream, derived from the seed and a name.
+Drawing more or fewer numbers from one does not change the others. Streams have no state to save: the batches of round 7
+come from ``stream(seed, "batches", 7)``, whether or not the run was interrupted.
 """
 
 import zlib
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def stream(seed: int, name: str, *index: int) -> np.random.Generator:
-    """Return the generator for one use of chance.
+    """Return the generator of one stream.
 
     Args:
         seed: The run's seed.

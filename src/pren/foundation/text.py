@@ -1,8 +1,8 @@
-"""Class and file names are text of others: what could drive a terminal or turn a line around is shown as escapes."""
+"""Class and file names can hold control characters, which a terminal would obey: show them as escapes."""
 
 from __future__ import annotations
 
 
 def visible(text: object) -> str:
-    """Any text without control characters and marks that nobody sees."""
+    """The text with control and invisible characters as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
