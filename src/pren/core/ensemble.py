@@ -20,13 +20,13 @@ from pren.core.projection import LabelEmbeddings
 
 
 class BatchedLinear(nn.Module):
-    """y_k = x_k W_k + b_k for K heads at once, initialised as torch's `nn.Linear` is; with a ReLU if asked for.
+    """y_k = x_k W_k + b_k for K heads at once, initialised like `nn.Linear`.
 
     Args:
         heads: K.
-        fan_in: Inputs of each.
-        fan_out: Outputs of each.
-        rng: Where the initial weights come from; None leaves them open, for weights that are read from a file.
+        fan_in: Inputs of each head.
+        fan_out: Outputs of each head.
+        rng: Draws the initial weights; None leaves them empty, for weights that are read from a file.
         relu: Whether a ReLU follows.
 
     Attributes:
@@ -63,8 +63,8 @@ class Ensemble(nn.Module):
         hidden: Widths of the hidden layers; the paper has (512, 512).
         labels: Label embeddings and voting subsets, classes in the order of their names.
         output_relu: Whether the last layer has a ReLU too, as in the paper.
-        rng: Where the initial weights come from; see `BatchedLinear`.
-        linear: What makes a layer; `pren.training` has one that computes the same in memory that it keeps.
+        rng: See `BatchedLinear`.
+        linear: The type of the layers; `pren.training` has one that computes the same and reuses its memory.
     """
 
     embeddings: Tensor
@@ -91,14 +91,7 @@ class Ensemble(nn.Module):
         self.register_buffer("subsets", torch.from_numpy(labels.subsets))  # (K, L)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Embed images in the space of every head, before the output ReLU.
-
-        Args:
-            features: (N, d).
-
-        Returns:
-            (K, N, h).
-        """
+        """Embed images in the space of every head, before the output ReLU: (N, d) -> (K, N, h)."""
         x = features.expand(len(self.embeddings), *features.shape)
         for layer in self.layers:
             x = layer(x)
@@ -109,14 +102,7 @@ class Ensemble(nn.Module):
         return raw.relu() if self.output_relu else raw
 
     def similarities(self, v: Tensor) -> Tensor:
-        """v · E_k[:, c] for every head, image and class.
-
-        Args:
-            v: (K, N, h).
-
-        Returns:
-            (K, N, L).
-        """
+        """v · E_k[:, c] for every head, image and class: (K, N, h) -> (K, N, L)."""
         return torch.bmm(v, self.embeddings)
 
     def loss(self, features: Tensor, targets: Tensor) -> Tensor:
@@ -128,5 +114,5 @@ class Ensemble(nn.Module):
         """
         logits = self.similarities(self.activate(self(features)))
         heads, images, classes = logits.shape
-        every = targets.expand(heads, images).reshape(-1)
-        return functional.cross_entropy(logits.reshape(-1, classes), every, reduction="sum") / images
+        repeated = targets.expand(heads, images).reshape(-1)
+        return functional.cross_entropy(logits.reshape(-1, classes), repeated, reduction="sum") / images

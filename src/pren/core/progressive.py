@@ -1,7 +1,6 @@
-"""Algorithm 1: train on the seen classes, then again and again on them and the freshest pseudo-labels.
+"""Algorithm 1: train on the seen classes, then repeatedly on them and the latest pseudo-labels.
 
-`progressive_training` is a generator: it hands out what every round did, so saving, logging, progress and resuming stay
-outside.
+`progressive_training` is a generator that yields every round, so the caller can save, log, show progress and resume.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pren.core.pseudo import PseudoLabels, SelectionRule
 
 
 class Learner(Protocol):
-    """What Algorithm 1 trains."""
+    """The model that Algorithm 1 trains."""
 
     def train(self, pseudo: PseudoLabels, number: int) -> float:
         """Train round `number` on D_s ∪ D_pseudo; returns the mean loss. Round 0 is on D_s alone."""
@@ -28,7 +27,7 @@ class Learner(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How many rounds, and whom they give pseudo-labels to.
+    """How many rounds there are, and which classes get pseudo-labels.
 
     Attributes:
         rounds: MaxIter.
@@ -45,8 +44,8 @@ class Plan:
     def candidates(self, number: int) -> NDArray[np.bool_]:
         """(L,) the classes that get pseudo-labels in a round.
 
-        In ZSL, and in the first rounds of GZSL, unseen ones only: compared with seen classes from the start, they could
-        come away empty-handed, and the loop would never begin.
+        In ZSL, and in the first rounds of GZSL, only unseen ones: against seen classes, they could get no pseudo-label
+        at first, and then never would.
         """
         if self.first_rounds is None or number <= self.first_rounds:
             return self.unseen
@@ -55,15 +54,15 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What a round (or an epoch, for methods that have those) did.
+    """The result of a round (or an epoch, for methods with epochs).
 
     Attributes:
         number: 0 for the training on the seen classes, then 1 to MaxIter.
-        of: The number of the last one.
-        figures: What is worth noting, by name; goes to the history as it is.
-        pseudo: The pseudo-labels it trained on; None for methods that have none.
-        labels: (N_pool,) what the images were taken for when these were chosen; None if nobody has looked.
-        kind: What to call it.
+        of: The number of the last round.
+        figures: Figures by name, for the history.
+        pseudo: The pseudo-labels of this round; None for methods without them.
+        labels: (N_pool,) the predicted classes from which these were chosen; None if the pool was not scored.
+        kind: "round" or "epoch".
     """
 
     number: int
@@ -80,13 +79,13 @@ def progressive_training(
     """Run Algorithm 1.
 
     Args:
-        learner: The network, what it learns from and the pool.
-        select: Which images of the pool get a pseudo-label.
-        plan: How many rounds.
-        last: The last round that was finished, to go on after it with the learner that it left.
+        learner: The network, its training data and the pool.
+        select: Chooses the images of the pool that get a pseudo-label.
+        plan: The rounds.
+        last: Continue after this round; the learner must be in the state after it.
 
     Yields:
-        Each round when it is done.
+        Each round when it is finished.
     """
     if last is None:
         nothing = PseudoLabels.none()

@@ -1,13 +1,13 @@
-"""Eq. 1 and 2: K subsets of the unseen classes and the projection of the signatures that belongs to each.
+"""Eq. 1 and 2: K subsets of the unseen classes and, for each, a projection of the signatures.
 
 For a subset Z_k the projection P_k maximises Σ_{i∈S, j∈Z_k} A_ij tr(P M_i M_jᵀ Pᵀ) under P Pᵀ = I, where A_ij is the
 cosine of two signatures. Its rows are the eigenvectors of
 
     C_k = Σ_{i∈S, j∈Z_k} ½ A_ij (M_i M_jᵀ + M_j M_iᵀ)
 
-with the h largest eigenvalues. C_k has at most |Z_k| positive and |Z_k| negative eigenvalues and is zero elsewhere, so
-with h > |Z_k| the last rows come from an eigenspace in which any basis is as good as another: Eq. 1 alone does not
-determine P_k. `completion` says what to do about that.
+with the h largest eigenvalues. C_k has at most |Z_k| positive and |Z_k| negative eigenvalues; the others are zero. So
+with h > |Z_k| the last rows come from the zero eigenspace, where every basis is equally good: Eq. 1 alone does not
+determine P_k. `completion` says how to choose these rows.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ Matrix = NDArray[np.float64]
 
 DEFAULT_DIM = 70
 ZERO = 1e-12  # an eigenvalue counts as zero below this share of the largest (real ones: 2e-8, numerical zeros: 3e-16)
-ROUND_OFF = 1e-9  # relative size of what is taken for round-off
+ROUND_OFF = 1e-9  # relative size of values that count as round-off
 
 
 @dataclass(frozen=True, eq=False)
 class LabelEmbeddings:
-    """What each head sees of the classes.
+    """The label embeddings and the voting subset of each head.
 
     Attributes:
         vectors: (K, h, L) float64, E_k.
         subsets: (K, L) True where class c is in Z_k.
         projections: (K, h, m) P_k; None for the original signatures.
-        informative: (K, h) False where a row of P_k belongs to the eigenvalue zero; None as well.
+        informative: (K, h) False where a row of P_k belongs to the eigenvalue zero; None for the original signatures.
     """
 
     vectors: Matrix
@@ -52,8 +52,8 @@ def draw_subsets(n_unseen: int, heads: int, rng: np.random.Generator) -> NDArray
     """Draw Z_1 .. Z_K: random halves of the unseen classes, all different, covering the classes evenly.
 
     Returns:
-        (K, |U|) True where the class is in the subset. Each class is in as many subsets as any other, give or take one.
-        Subsets repeat only when fewer than K different ones exist.
+        (K, |U|) True where the class is in the subset. The numbers of subsets per class differ by at most one. Subsets
+        repeat only when fewer than K different ones exist.
     """
     size = max(min(2, n_unseen), math.ceil(n_unseen / 2))
     copies, rest = divmod(heads, math.comb(n_unseen, size))
@@ -77,7 +77,7 @@ def _even_out(subsets: NDArray[np.bool_], rng: np.random.Generator) -> None:
     """Swap an over-covered class for an under-covered one, in place, until the coverage is even.
 
     A swap that keeps the subsets different always exists: more of them hold a without b than b without a, and
-    exchanging a for b turns different subsets into different subsets.
+    replacing a by b keeps different subsets different.
     """
     while len(subsets):
         covered = subsets.sum(axis=0)
@@ -123,10 +123,9 @@ def top_eigenvectors(
         C: (m, m) symmetric.
         h: Number of rows, less than m.
         completion: Where the rows beyond the positive eigenvalues come from: "null" (a random frame of the zero
-            eigenspace, and only then the negative directions nearest zero), "lapack" (whatever `eigh` returned),
-            "complement" (a random frame of everything outside the positive directions; not a maximiser of Eq. 1) or
-            "none" (zero rows, that is, fewer than h).
-        rng: The head's own stream, for the random frame.
+            eigenspace, then the negative eigenvalues nearest zero), "lapack" (as `eigh` returns them), "complement" (a
+            random frame of the complement of the positive eigenspace; does not maximise Eq. 1) or "none" (zero rows).
+        rng: The stream of this head, for the random frame.
 
     Returns:
         P (h, m), and (h,) True where a row belongs to the eigenvalue zero.
@@ -155,13 +154,13 @@ def top_eigenvectors(
 
 
 def _signs(eigenvalues: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
-    """1, 0 or -1 for each, what is small against the largest being 0."""
+    """1, 0 or -1 for each; 0 if it is small relative to the largest."""
     size = np.abs(eigenvalues).max()
     return np.where(np.abs(eigenvalues) <= ZERO * size, 0, np.sign(eigenvalues)).astype(np.int64)
 
 
 def _fix_signs(rows: Matrix) -> Matrix:
-    """Make the entry of largest magnitude positive (the first of several within round-off)."""
+    """Make the largest entry of each row positive (the first one of those equal within round-off)."""
     if len(rows) == 0:
         return rows
     size = np.abs(rows)
@@ -171,10 +170,10 @@ def _fix_signs(rows: Matrix) -> Matrix:
 
 
 def _random_frame(basis: Matrix, count: int, rng: np.random.Generator) -> Matrix:
-    """Orthonormal random rows within the span of some others.
+    """Random orthonormal rows in the span of a basis.
 
-    N Nᵀ G with Gaussian G does not depend on which basis N of the space LAPACK chose; nor does Q once the diagonal of R
-    is positive. The first rows do not depend on how many are asked for.
+    N Nᵀ G with Gaussian G does not depend on the basis N that LAPACK chose; neither does Q once the diagonal of R is
+    positive. The first rows do not depend on `count`.
     """
     G = rng.standard_normal((count, basis.shape[1])).T
     Q, R = np.linalg.qr(basis.T @ (basis @ G))
@@ -183,34 +182,31 @@ def _random_frame(basis: Matrix, count: int, rng: np.random.Generator) -> Matrix
 
 
 def resolve_dim(dim: int | None, m: int) -> int:
-    """h, given what the user asked for and the length m of a signature."""
+    """h, from the user's `dim` and the length m of a signature."""
     if m < 2:
-        raise PrenError("projection-size", f"Signatures have {m} attribute: a projection to fewer needs at least 2.")
+        raise PrenError("projection-size", f"Signatures have {m} attribute: a projection needs at least 2.")
     if dim is None:
         return min(DEFAULT_DIM, m - 1)
     if dim >= m:
-        raise PrenError(
-            "projection-size", f"dim={dim} must be less than the number of attributes, m={m}: take at most {m - 1}."
-        )
+        raise PrenError("projection-size", f"dim={dim} is too large for m={m} attributes: choose at most {m - 1}.")
     return dim
 
 
 def half_subsets(seen: NDArray[np.bool_], heads: int, seed: int) -> NDArray[np.bool_]:
-    """Z_1 .. Z_K as (K, L): random halves of the unseen classes, from the seed's own stream."""
+    """Z_1 .. Z_K as (K, L): random halves of the unseen classes."""
     n_unseen = int((~seen).sum())
     if heads == 1 and n_unseen > 2:
-        raise PrenError(
-            "projection-single-head",
-            f"One head votes on half of the {n_unseen} unseen classes only, so the others could never be predicted: "
-            "take heads=2 or more, or subsets='all'.",
+        message = (
+            f"One head only votes on half of the {n_unseen} unseen classes: choose heads=2 or more, or subsets='all'."
         )
+        raise PrenError("projection-single-head", message)
     subsets = np.zeros((heads, len(seen)), dtype=bool)
     subsets[:, ~seen] = draw_subsets(n_unseen, heads, stream(seed, "subsets"))
     return subsets
 
 
 def all_subsets(seen: NDArray[np.bool_], heads: int) -> NDArray[np.bool_]:
-    """Every unseen class a candidate of every head, as (K, L)."""
+    """Z_k = U for every head, as (K, L)."""
     return np.tile(~seen, (heads, 1))
 
 
@@ -237,9 +233,9 @@ def project(
         C = similarity_matrix(signatures[seen], signatures[Z])
         P, zero_row = top_eigenvectors(C, h, completion, stream(seed, "projection", k))
         E[k], projections[k], informative[k] = P @ signatures.T, P, ~zero_row
-        # Zero rows are orthogonal to every signature of Z_k if [M_S A, M_Z] has full rank, which is when |Z_k|
-        # eigenvalues are positive and as many negative. Make that exact, or round-off decides between classes that
-        # the informative rows leave tied. In the other case some entries may be round-off, too, and some not.
+        # Zero rows are orthogonal to every signature of Z_k if [M_S A, M_Z] has full rank, that is, if |Z_k|
+        # eigenvalues are positive and as many negative. Make this exact, or round-off decides between classes that
+        # tie in the informative rows. Without full rank, only some of these entries are round-off.
         signs = _signs(np.linalg.eigvalsh(C))
         full_rank = (signs > 0).sum() == (signs < 0).sum() == Z.sum()
         on_subset = np.ix_(zero_row, Z)
@@ -250,6 +246,6 @@ def project(
 
 def original(signatures: Matrix, subsets: NDArray[np.bool_]) -> LabelEmbeddings:
     """E_k = M for every head: the paper's variants without projection."""
-    # In rows, as it comes back from disk: NumPy leaves a single transposed copy in columns, and products then round
-    # otherwise.
+    # Row order, as after loading from disk: NumPy keeps a single transposed copy in column order, which rounds products
+    # differently.
     return LabelEmbeddings(np.ascontiguousarray(np.tile(signatures.T, (len(subsets), 1, 1))), subsets)

@@ -1,7 +1,7 @@
 """Which images of the pool get a pseudo-label.
 
-A rule is a function ``(scores, candidates, per_class, last, progress) -> PseudoLabels``. This is the paper's;
-`pren.methods.selection` knows rules by name.
+A rule is a function ``(scores, candidates, per_class, last, progress) -> PseudoLabels``. `top_per_class` is the paper's
+rule; `pren.methods.selection` has all rules by name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PseudoLabels:
 
     Attributes:
         images: (n,) places in the pool.
-        labels: (n,) the class each is taken for.
+        labels: (n,) the predicted class of each.
     """
 
     images: NDArray[np.int64]
@@ -31,14 +31,14 @@ class PseudoLabels:
 
     @classmethod
     def none(cls) -> PseudoLabels:
-        """No image at all, as before the first round."""
+        """No pseudo-labels, as before the first round."""
         return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.images)
 
     def changed_since(self, before: PseudoLabels) -> int:
-        """How many of these (image, label) pairs were not there before."""
+        """How many of these (image, label) pairs are not in `before`."""
         old = set(zip(before.images.tolist(), before.labels.tolist(), strict=True))
         return sum(pair not in old for pair in zip(self.images.tolist(), self.labels.tolist(), strict=True))
 
@@ -52,7 +52,7 @@ def per_class(images_per_class: float, rho: float, n_max: int) -> int:
 
 
 def best_candidate(scores: Scores, candidates: Classes) -> NDArray[np.int64]:
-    """Eq. 6: the candidate class (L,) with the largest score (N, L) of every image, as (N,) columns."""
+    """Eq. 6: (N,) the candidate class (L,) with the largest score (N, L) of every image."""
     classes = np.flatnonzero(candidates)
     best: NDArray[np.int64] = classes[scores[:, classes].argmax(axis=1)]
     return best
@@ -61,16 +61,16 @@ def best_candidate(scores: Scores, candidates: Classes) -> NDArray[np.int64]:
 def top_per_class(
     scores: Scores, candidates: Classes, per_class: int, last: PseudoLabels, progress: float = 1.0
 ) -> PseudoLabels:
-    """Keep the best images of every candidate class *among those predicted as that class*, afresh in every round.
+    """Choose the best images of every candidate class *among those predicted as that class*.
 
-    The result does not depend on the order of the pool (but for images with equal scores).
+    The result does not depend on the order of the pool, except for images with equal scores.
 
     Args:
         scores: (N, L).
         candidates: (L,) the classes that may be predicted.
         per_class: At most how many images per class.
-        last: The pseudo-labels of the round before, which do not count here.
-        progress: The number of the round by the number of the last one; does not count here either.
+        last: The pseudo-labels of the round before; this rule does not use them.
+        progress: The number of the round divided by that of the last one; this rule does not use it.
     """
     predicted = best_candidate(scores, candidates)
     score = scores[np.arange(len(scores)), predicted]

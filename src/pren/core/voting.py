@@ -3,13 +3,13 @@
 Head k votes for the class of its own subset Z_k with the largest v · E_k[:, c] (Eq. 5). φ(x, c) is the share of the
 heads with c ∈ Z_k that voted for c (Eq. 7), and the prediction is the class with the largest φ (Eq. 6).
 
-Two kinds of ties are common and must not be broken by the order of the classes:
+Two kinds of ties are common, and the order of the classes must not decide them:
 
-- within a head: where the output ReLU cuts every informative unit, all classes of Z_k score exactly 0. The score
+- within a head: where the output ReLU sets every informative unit to 0, all classes of Z_k score exactly 0. The score
   before the ReLU decides.
-- between classes: votes take few values. The mean of p_k(c|x) over the heads with c ∈ Z_k decides, lexicographically
-  after φ. Two different vote shares differ by at least 1/n², n being the most heads any class has, so φ + ε p with
-  ε < 1/n² is one number with that order.
+- between classes: φ takes few values. Where it is equal, the mean of p_k(c|x) over the heads with c ∈ Z_k decides. Two
+  different vote shares differ by at least 1/n², where n is the largest number of heads of a class, so φ + ε p with
+  ε < 1/n² has this order.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ def mean_probabilities(similarities: Tensor, subsets: Tensor) -> Tensor:
 
 def tie_break_weight(subsets: Tensor) -> Tensor:
     """ε: less than the smallest difference between two vote shares."""
-    most = subsets.sum(dim=0).max().double()  # a tensor throughout, so that the network can be exported
+    most = subsets.sum(dim=0).max().double()  # a tensor, so that the network can be exported
     return 1 / (most**2 + 1)
 
 
 def zsl_scores(ensemble: Ensemble, raw: Tensor) -> Tensor:
-    """φ + ε p for unseen classes, the mean of p_k for seen ones (they are no candidates here).
+    """φ + ε p for unseen classes; the mean of p_k for seen ones, which are not candidates in ZSL.
 
     Args:
         ensemble: The heads.
@@ -96,7 +96,7 @@ def zsl_scores(ensemble: Ensemble, raw: Tensor) -> Tensor:
 
 
 def gzsl_scores(ensemble: Ensemble, raw: Tensor, rule: GzslRule) -> Tensor:
-    """Scores over S ∪ U; γ, which is taken off every seen class, is for whoever compares them.
+    """Scores over S ∪ U, before γ is subtracted from those of seen classes.
 
     Args:
         ensemble: The heads.
@@ -120,7 +120,7 @@ class Network(nn.Module):
     Args:
         backbone: (N, ...) -> (N, d).
         ensemble: The heads.
-        rule: How images are scored: "votes" in ZSL, otherwise as `gzsl_scores` says.
+        rule: How images are scored: "votes" in ZSL, otherwise a rule of `gzsl_scores`.
     """
 
     def __init__(self, backbone: nn.Module, ensemble: Ensemble, rule: ScoreRule = "votes") -> None:
@@ -134,7 +134,7 @@ class Network(nn.Module):
         return self.scores(inputs, self.rule)
 
     def scores(self, inputs: Tensor, rule: ScoreRule) -> Tensor:
-        """The same by another rule."""
+        """The scores (N, L) by another rule."""
         raw = self.ensemble(self.backbone(inputs))
         return zsl_scores(self.ensemble, raw) if rule == "votes" else gzsl_scores(self.ensemble, raw, rule)
 
