@@ -1,4 +1,4 @@
-"""What every method is given, and what only the evaluation gets to see."""
+"""The data of a method (`Problem`), and the labels that only the evaluation sees (`Answers`)."""
 
 from pren.problem.class_table import ClassTable, label_indices, name_fault
 from pren.problem.problem import UNKNOWN, Answers, Problem, Setting, candidates_of

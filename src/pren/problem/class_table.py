@@ -1,4 +1,4 @@
-"""Every class, seen and unseen: its name and the vector that describes it."""
+"""The class table: the name and the signature of every class."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pren.problem.inputs import Array, to_numpy
 
 log = logging.getLogger(__name__)
 
-LONGEST_NAME = 255  # bytes of a class's name, as for the names of folders
+LONGEST_NAME = 255  # bytes, the limit for folder names
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +25,9 @@ class ClassTable:
     Attributes:
         names: One per class, all different.
         signatures: (L, m) float64, one row per class (the paper's M is its transpose).
-        seen: (L,) True where the class has labelled images.
+        seen: (L,) True where the class has labelled inputs.
         normalised: Whether the rows were scaled to unit length.
-        attributes: (m,) what the columns of the signatures mean; None if they have no names.
+        attributes: (m,) names of the columns of the signatures; None if they have none.
     """
 
     names: tuple[str, ...]
@@ -46,24 +46,18 @@ class ClassTable:
         normalise: bool = True,
         attributes: Sequence[str] | None = None,
     ) -> ClassTable:
-        """Check a table and bring its signatures to unit length (unless told not to)."""
+        """Check a table and scale its signatures to unit length if `normalise`."""
         table = signature_table(signatures)
         if len(names) != len(table):
-            raise PrenError(
-                "class-count", f"{len(names)} class names but {len(table)} rows of signatures: give one row per class."
-            )
+            raise PrenError("class-count", f"{len(names)} class names but {len(table)} signatures: give one per class.")
         _check_names(names)
         _check_signatures(names, table)
         if not seen.any():
-            raise PrenError(
-                "no-seen-class", "No class has a labelled image: give labelled images of at least one (seen) class."
-            )
+            raise PrenError("no-seen-class", "No class has a labelled input: give labelled inputs of at least one.")
         if seen.all():
-            raise PrenError(
-                "no-unseen-class", "Every class has labelled images: add the signatures of classes that have none."
-            )
+            raise PrenError("no-unseen-class", "Every class has labelled inputs: add a signature of one that has none.")
         if normalise:
-            table = table / np.abs(table).max(axis=1, keepdims=True)  # so that no square is too large or too small
+            table = table / np.abs(table).max(axis=1, keepdims=True)  # or squares could overflow or underflow
             table = table / np.linalg.norm(table, axis=1, keepdims=True)
         _warn_of_twins(names, table)
         return cls(tuple(names), table, seen.astype(bool), normalise, None if attributes is None else tuple(attributes))
@@ -80,15 +74,15 @@ class ClassTable:
 
     @property
     def unseen(self) -> NDArray[np.bool_]:
-        """(L,) True where nobody has labelled an image."""
+        """(L,) True where the class has no labelled inputs."""
         return ~self.seen
 
     def named(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
-        """The names (N,) of rows (N,) of the table; "" for -1."""
+        """The names (N,) of rows (N,); "" for -1."""
         return np.array([*self.names, ""])[rows]
 
     def among(self, which: str) -> NDArray[np.bool_]:
-        """(L,) the classes meant by "unseen", "seen" or "all"."""
+        """(L,) True for the "unseen", "seen" or "all" classes."""
         masks = {"unseen": self.unseen, "seen": self.seen, "all": np.ones(len(self), dtype=bool)}
         if which not in masks:
             raise PrenError("unknown-name", f"among must be one of {', '.join(masks)}, not {which!r}.")
@@ -96,17 +90,15 @@ class ClassTable:
 
 
 def label_indices(labels: Array | Sequence[str], names: Sequence[str]) -> NDArray[np.int64]:
-    """Turn labels (row numbers or class names) into row numbers of the class table, checking each of them."""
+    """Check labels (row numbers or class names) and return row numbers of the class table."""
     array = to_numpy(labels, "labels")
     if array.ndim != 1:
-        raise PrenError("labels-shape", f"labels must be one per image, but have shape {array.shape}.")
+        raise PrenError("labels-shape", f"labels has shape {array.shape}: give one label per input.")
     if array.dtype.kind == "U":
         rows = {name: row for row, name in enumerate(names)}
         for place, label in enumerate(array.tolist()):
             if label not in rows:
-                raise PrenError(
-                    "label-unknown", f"Label {label!r} (image {place}) has no signature: add a row for this class."
-                )
+                raise PrenError("label-unknown", f"Label {label!r} (input {place}) has no signature: add one.")
         return np.array([rows[label] for label in array.tolist()], dtype=np.int64)
     if array.dtype.kind not in "iu":
         raise PrenError("labels-kind", f"labels must be whole numbers or class names, not {array.dtype}.")
@@ -114,14 +106,13 @@ def label_indices(labels: Array | Sequence[str], names: Sequence[str]) -> NDArra
     if outside.any():
         place = int(outside.argmax())
         raise PrenError(
-            "label-unknown",
-            f"Label {array[place]} (image {place}) is outside the table with rows 0 to {len(names) - 1}.",
+            "label-unknown", f"Label {array[place]} (input {place}) is not a row from 0 to {len(names) - 1}."
         )
     return array.astype(np.int64)
 
 
 def signature_table(signatures: Array) -> NDArray[np.float64]:
-    """Signatures (L, m) as numbers, if they are a table at all."""
+    """Signatures (L, m) as float64; `PrenError` if they are not a table of numbers."""
     table = to_numpy(signatures, "signatures")
     if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in "fiub":
         what = f"{table.dtype} of shape {table.shape}"
@@ -130,13 +121,13 @@ def signature_table(signatures: Array) -> NDArray[np.float64]:
 
 
 def name_fault(name: str) -> str | None:
-    """What is wrong with the name of a class, None if nothing is: it must be able to be a folder's name."""
+    """What is wrong with a class name, which must be a valid folder name; None if it is fine."""
     if not name.strip():
         return "the class has no name."
     if name != name.strip() or any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in name):
-        return f"class {quoted(name)} begins or ends with a blank, or holds a control character: take it away."
+        return f"class {quoted(name)} begins or ends with a space or has a control character: remove it."
     if "/" in name or "\\" in name or name in (".", "..") or len(name.encode()) > LONGEST_NAME:
-        return f"class {quoted(name)} cannot be the name of a folder: no / or \\, at most {LONGEST_NAME} bytes."
+        return f"class {quoted(name)} is not a valid folder name: use no / or \\ and at most {LONGEST_NAME} bytes."
     return None
 
 
@@ -146,9 +137,7 @@ def _check_names(names: Sequence[str]) -> None:
         if (fault := name_fault(name)) is not None:
             raise PrenError("class-name", f"Row {row} of the classes: {fault}")
         if name in first:
-            raise PrenError(
-                "class-twice", f"Class name {name!r} stands twice, in rows {first[name]} and {row}: names must differ."
-            )
+            raise PrenError("class-twice", f"Rows {first[name]} and {row} are both named {name!r}: rename one class.")
         first[name] = row
 
 
@@ -162,7 +151,7 @@ def _check_signatures(names: Sequence[str], table: NDArray[np.float64]) -> None:
     if zero.any():
         name = names[int(zero.argmax())]
         raise PrenError(
-            "signature-zero", f"The signature of class {name!r} is all zeros: describe it, or leave the class out."
+            "signature-zero", f"The signature of class {name!r} is all zeros: fill it in or remove the class."
         )
 
 
@@ -171,4 +160,4 @@ def _warn_of_twins(names: Sequence[str], table: NDArray[np.float64]) -> None:
     for row, original in enumerate(first[inverse.reshape(-1)]):
         if original < row:
             twins = (names[original], names[row])
-            log.warning("Classes %r and %r have the same signature and cannot be told apart.", *twins)
+            log.warning("Classes %r and %r have the same signature: no method can tell them apart.", *twins)

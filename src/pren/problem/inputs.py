@@ -1,7 +1,7 @@
-"""Things that methods read images (or features) from.
+"""Where methods read images or features from.
 
-A matrix in memory, a memory-mapped file and a set of image files answer the same question, ``inputs[indices]``, so the
-training loop is the same for all of them.
+A matrix in memory, a memory-mapped file and a set of photographs all answer ``inputs[indices]``, so one training loop
+serves all of them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pren.foundation.errors import PrenError
 
 Array = NDArray[Any] | Tensor | Sequence[Any]
 T = TypeVar("T", bound=np.generic)
-CHUNK = 1024  # how many inputs are read at once where all of them are walked through
-PIECE = 16 * CHUNK  # how many are scored at once: whole chunks, so that nothing is rounded otherwise
+CHUNK = 1024  # inputs that are read at once
+PIECE = 16 * CHUNK  # inputs that are scored at once: whole chunks, because other chunks round differently
 
 
 class Inputs(ABC):
@@ -46,24 +46,24 @@ class Inputs(ABC):
 
     @property
     def photographs(self) -> bool:
-        """Whether these are image files: a backbone says what they are brought to."""
+        """Whether these are photographs, which a backbone's preprocessing turns into arrays."""
         return False
 
     def prepared(self, preprocessing: Any) -> Inputs:
-        """The same, brought to what a backbone wants (a `pren.images.preprocessing.Preprocessing`)."""
+        """The same with the preprocessing of a backbone (a `pren.images.preprocessing.Preprocessing`)."""
         return self
 
     @property
     def learned(self) -> bool:
-        """Whether these are features that were learned from the labelled images (see `pren.images.finetune`)."""
+        """Whether these are features of a backbone that was fine-tuned on them (see `pren.images.finetune`)."""
         return False
 
     def relearned(self, places: NDArray[np.int64]) -> Inputs:
-        """All of them as they would be if only those at `places` were labelled: the same, unless they are learned."""
+        """The features if only the inputs at `places` were labelled: the same, unless they are `learned`."""
         return self
 
     def select(self, places: NDArray[np.int64]) -> Inputs:
-        """Some of them, in the order of `places`."""
+        """The inputs at `places`, in that order."""
         return SelectedInputs(self, places)
 
 
@@ -72,21 +72,18 @@ class ArrayInputs(Inputs):
 
     def __init__(self, array: NDArray[Any], name: str = "inputs") -> None:
         if array.ndim not in (2, 4) or 0 in array.shape[1:]:
-            raise PrenError(
-                "inputs-shape", f"{name} must be (N, D) features or (N, C, H, W) images, but has shape {array.shape}."
-            )
+            message = f"{name} has shape {array.shape}: give (N, D) features or (N, C, H, W) images."
+            raise PrenError("inputs-shape", message)
         if array.dtype.kind not in "fiu":
             raise PrenError("inputs-kind", f"{name} must hold numbers, not {array.dtype}.")
         self._array = array
         for start, chunk in self._chunks():
-            with np.errstate(over="ignore"):  # what single precision cannot hold counts as infinite
+            with np.errstate(over="ignore"):  # values too large for float32 count as infinite
                 values = chunk if chunk.dtype.itemsize == 2 else chunk.astype(np.float32)
                 finite = np.isfinite(values).reshape(len(chunk), -1).all(axis=1)
             if not finite.all():
-                raise PrenError(
-                    "not-finite",
-                    f"{name} holds NaN or infinite values, first in row {start + int((~finite).argmax())}.",
-                )
+                row = start + int((~finite).argmax())
+                raise PrenError("not-finite", f"{name} holds NaN or infinite values, first in row {row}.")
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
@@ -112,7 +109,7 @@ class ArrayInputs(Inputs):
 
 
 class SelectedInputs(Inputs):
-    """Some of other inputs, in an order of their own, without a copy."""
+    """A selection of other inputs, without a copy."""
 
     def __init__(self, inputs: Inputs, places: NDArray[np.int64]) -> None:
         self._inputs = inputs
@@ -120,7 +117,7 @@ class SelectedInputs(Inputs):
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
-        """As of the inputs they are chosen from."""
+        """The shape of one input."""
         return self._inputs.sample_shape
 
     def __len__(self) -> int:
@@ -130,7 +127,7 @@ class SelectedInputs(Inputs):
         return self._inputs[self._places[indices]]
 
     def digest(self) -> bytes:
-        """The same as of an array of float32 with a copy of them."""
+        """The same hash as of a float32 array with a copy of them."""
         shape = (len(self), *self.sample_shape)
         content = hashlib.sha256(f"{shape}{np.dtype(np.float32).str}".encode())
         for chunk in chunks(self):
@@ -139,27 +136,27 @@ class SelectedInputs(Inputs):
 
     @property
     def photographs(self) -> bool:
-        """As of the inputs they are chosen from."""
+        """Whether they are photographs."""
         return self._inputs.photographs
 
     def prepared(self, preprocessing: Any) -> Inputs:
-        """The same places of prepared inputs."""
+        """The same selection of prepared inputs."""
         return self._inputs.prepared(preprocessing).select(self._places)
 
     def select(self, places: NDArray[np.int64]) -> Inputs:
-        """Some of them, straight from the inputs they are chosen from."""
+        """A selection of the original inputs."""
         return self._inputs.select(self._places[places])
 
 
 class JoinedInputs(Inputs):
-    """Inputs and others behind them, without a copy."""
+    """Two inputs one after the other, without a copy."""
 
     def __init__(self, first: Inputs, second: Inputs) -> None:
         self._first, self._second = first, second
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
-        """As of either."""
+        """The shape of one input."""
         return self._first.sample_shape
 
     def __len__(self) -> int:
@@ -173,19 +170,19 @@ class JoinedInputs(Inputs):
         return joined
 
     def digest(self) -> bytes:
-        """Of both."""
+        """A hash of both."""
         return hashlib.sha256(self._first.digest() + self._second.digest()).digest()
 
 
 def single(array: NDArray[Any]) -> Tensor:
-    """Numbers in single precision; of an array that has it the same memory, which must be writable."""
-    if array.dtype == np.float16:  # torch is several times as fast as NumPy
+    """An array as float32; a float32 array is not copied and must be writable."""
+    if array.dtype == np.float16:  # torch converts these several times as fast as NumPy
         return torch.from_numpy(array).float()
     return torch.from_numpy(array.astype(np.float32, copy=False))
 
 
 def to_numpy(array: Array, name: str) -> NDArray[Any]:
-    """Take NumPy, torch or nested lists, and return NumPy."""
+    """Turn a NumPy array, a torch tensor or nested lists into a NumPy array."""
     try:
         if isinstance(array, Tensor):
             array = array.detach().cpu()
@@ -196,17 +193,17 @@ def to_numpy(array: Array, name: str) -> NDArray[Any]:
     if result.dtype.kind != "O":
         return result
     if not all(isinstance(value, str) for value in result.flat):
-        raise PrenError("inputs-kind", f"{name} holds Python objects, not numbers or text.")
-    return result.astype(np.str_)  # as pandas has text
+        raise PrenError("inputs-kind", f"{name} holds Python objects: give numbers or text.")
+    return result.astype(np.str_)  # pandas stores text as objects
 
 
 def as_inputs(inputs: Inputs | Array, name: str = "inputs") -> Inputs:
-    """Accept anything that images can be read from."""
+    """Turn an array into `Inputs`; `Inputs` stay as they are."""
     return inputs if isinstance(inputs, Inputs) else ArrayInputs(to_numpy(inputs, name), name)
 
 
 def pieces(inputs: Inputs, size: int = PIECE) -> Iterator[Inputs]:
-    """All inputs in order, so many at a time, not read yet; few of them, or none at all, are one piece."""
+    """All inputs in order, in unread pieces of `size`; fewer inputs, or none, are one piece."""
     if len(inputs) <= size:
         yield inputs
         return
@@ -215,7 +212,7 @@ def pieces(inputs: Inputs, size: int = PIECE) -> Iterator[Inputs]:
 
 
 def joined(count: int, parts: Iterable[NDArray[T]]) -> NDArray[T]:
-    """Parts (n_i, ...) as one array (count, ...), made while they come: of large ones there is no second copy."""
+    """Parts (n_i, ...) as one array (count, ...), filled one by one, so that memory holds no second copy."""
     rest = iter(parts)
     first = next(rest)
     whole, end = np.empty((count, *first.shape[1:]), dtype=first.dtype), 0
@@ -226,6 +223,6 @@ def joined(count: int, parts: Iterable[NDArray[T]]) -> NDArray[T]:
 
 
 def chunks(inputs: Inputs, size: int = CHUNK) -> Iterator[Tensor]:
-    """Walk through all inputs in order, a few at a time; nothing at all counts as one empty chunk."""
+    """Read all inputs in order, `size` at a time; no inputs are one empty chunk."""
     for start in range(0, max(len(inputs), 1), size):
         yield inputs[np.arange(start, min(start + size, len(inputs)))]

@@ -1,8 +1,8 @@
-"""What every method is given (`Problem`), and what only the evaluation gets to see (`Answers`).
+"""The data of a method (`Problem`), and the labels that only the evaluation sees (`Answers`).
 
-A `Problem` holds labelled images of the seen classes, a pool of unlabelled images and a table of all classes. It holds
-no file name, no telling order and no label of a pool image but those that a person gives to it on purpose, so no method
-can peek, whoever writes it. In the paper's transductive setting the pool *is* the test set.
+A `Problem` holds labelled inputs of the seen classes, a pool of unlabelled inputs and a table of all classes. It holds
+no file names, no order that reveals classes, and no labels of the pool except those that a person gives on purpose, so
+no method can see the answers. In the paper's transductive setting the pool *is* the test set.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pren.problem.inputs import Array, Inputs, as_inputs
 Setting = Literal["zsl", "gzsl"]
 Among = Literal["unseen", "seen", "all"]
 T = TypeVar("T")
-UNKNOWN = -1  # the label of a pool image whose class nobody knows
+UNKNOWN = -1  # the label of an input whose class is not known
 
 
 def candidates_of(setting: Setting) -> Among:
-    """Which classes an image can be taken for."""
+    """Which classes can be predicted."""
     return "unseen" if setting == "zsl" else "all"
 
 
@@ -36,11 +36,11 @@ class Answers:
     """The labels of the pool: for the evaluation, never for fitting.
 
     Attributes:
-        labels: (N_pool,) class indices; `UNKNOWN` where nobody knows.
-        names: (N_pool,) what people call each image, such as the path of its file, for reports; None if nothing. A
-            name may give its class away, so it is no part of the problem.
-        unreadable: Why an image is not in the pool, by its name: its file cannot be read.
-        pictures: What the images look like, for reports too, where the problem holds their features.
+        labels: (N_pool,) class indices; `UNKNOWN` where the class is not known.
+        names: (N_pool,) a name of each input for reports, such as its path; None if there is none. A name can reveal
+            the class, so it is not part of the problem.
+        unreadable: Why a photograph cannot be read and is not in the pool, by its name.
+        pictures: The photographs, for reports, where the problem holds their features.
     """
 
     labels: NDArray[np.int64]
@@ -50,21 +50,20 @@ class Answers:
 
     def __post_init__(self) -> None:
         if self.names is not None and len(self.names) != len(self.labels):
-            raise PrenError(
-                "answers-shape", f"{len(self.labels)} answers but {len(self.names)} names: give one to each image."
-            )
+            message = f"{len(self.labels)} answers but {len(self.names)} names: give one per input."
+            raise PrenError("answers-shape", message)
 
     def __repr__(self) -> str:
         return f"Answers({int(self.known.sum())} of {len(self.labels)} known, {len(self.unreadable)} files unreadable)"
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """(N_pool,) True where somebody knows."""
+        """(N_pool,) True where the class is known."""
         known: NDArray[np.bool_] = self.labels != UNKNOWN
         return known
 
     def without(self, unreadable: Sequence[tuple[int, str]]) -> Answers:
-        """The same but for some images of the pool: the place of each, and why it cannot be read."""
+        """The answers without unreadable photographs: the place of each in the pool, and the reason."""
         labels = np.delete(self.labels, np.array([place for place, _ in unreadable], dtype=np.int64))
         if self.names is None:
             return Answers(labels)
@@ -78,19 +77,19 @@ class Problem:
     """A zero-shot problem without its answers.
 
     Attributes:
-        train: The labelled images (or their features) of the seen classes.
+        train: The labelled inputs of the seen classes.
         labels: (N,) the class index of each.
-        pool: The unlabelled images. Loaders shuffle them: a benchmark's order gives the classes away.
+        pool: The unlabelled inputs. Loaders shuffle them, because the order of a benchmark reveals the classes.
         classes: The class table.
         setting: "zsl" (the pool holds unseen classes only) or "gzsl" (it mixes seen and unseen ones).
-        backbone: The network these inputs are made for, None for features.
-        extractor: What made the features, so that a model of them can be given images; None if nobody knows.
-        tail: The weights of that extractor's last stages, if they have learned the seen classes; None if not.
-        source: Where the problem comes from (names, hashes, choices made); recorded with every run.
-        given: (N_pool,) the classes that a person has given to some images of the pool, to learn from: candidates, and
-            `UNKNOWN` elsewhere; None if to none.
+        backbone: The network for these inputs, None for features.
+        extractor: The extractor that made the features, so that a model can read photographs; None if not known.
+        tail: The weights of the extractor's last stages if they were fine-tuned; None if not.
+        source: Where the problem comes from (names, hashes, choices), recorded with every run.
+        given: (N_pool,) the classes that a person has given to inputs of the pool, for training; `UNKNOWN` elsewhere.
+            They must be candidates. None if there are none.
         recipe: How the signatures were made (`pren.describe.Recipe`, JSON-ready), so that a class can be added to a
-            model later; {} if nobody knows.
+            model later; {} if not known.
     """
 
     train: Inputs
@@ -110,58 +109,53 @@ class Problem:
         if self.setting not in ("zsl", "gzsl"):
             raise PrenError("unknown-name", f"setting must be 'zsl' or 'gzsl', not {self.setting!r}.")
         if self.train.sample_shape != self.pool.sample_shape:
-            shapes = f"shape {self.train.sample_shape} each and pool inputs {self.pool.sample_shape}"
-            raise PrenError("inputs-shape", f"Training inputs have {shapes}: both must come from the same extractor.")
+            shapes = f"shape {self.train.sample_shape} and pool inputs {self.pool.sample_shape}"
+            raise PrenError("inputs-shape", f"Training inputs have {shapes}: make both with the same extractor.")
         if len(self.pool) == 0:
-            raise PrenError("pool-empty", "The pool is empty: there is no unlabelled image to recognise.")
+            raise PrenError("pool-empty", "The pool is empty: add unlabelled inputs.")
         if self.labels.shape != (len(self.train),):
-            raise PrenError(
-                "labels-shape",
-                f"There are {len(self.train)} training inputs but labels have shape {self.labels.shape}.",
-            )
+            message = f"There are {len(self.train)} training inputs but labels have shape {self.labels.shape}."
+            raise PrenError("labels-shape", message)
         if self.given is not None:
             self._check_given(self.given)
 
     def _check_given(self, given: NDArray[np.int64]) -> None:
         if given.shape != (len(self.pool),):
-            raise PrenError(
-                "given-shape", f"The pool has {len(self.pool)} images but given labels have shape {given.shape}."
-            )
+            message = f"The pool has {len(self.pool)} inputs but the given labels have shape {given.shape}."
+            raise PrenError("given-shape", message)
         rows = given[given != UNKNOWN]
         if ((rows < 0) | (rows >= len(self.classes))).any() or not self.candidates()[rows].all():
-            raise PrenError(
-                "given-unknown", "A label that is given to an image of the pool is not one of the classes it can be of."
-            )
+            raise PrenError("given-unknown", "A given label of the pool is not a class that can be predicted.")
 
     def candidates(self) -> NDArray[np.bool_]:
-        """(L,) the classes that an image of the pool can be taken for."""
+        """(L,) the classes that can be predicted for the pool."""
         return self.classes.among(candidates_of(self.setting))
 
     def decided(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Which images of the pool a person has given a class: their places (n,), and these classes (n,)."""
+        """The inputs of the pool that a person has given a class: their places (n,) and classes (n,)."""
         given = np.empty(0, dtype=np.int64) if self.given is None else self.given
         places = np.flatnonzero(given != UNKNOWN)
         return places, given[places]
 
     def undecided(self) -> NDArray[np.int64]:
-        """The places of all other images of the pool; of all, where every image has got a class.
+        """The places of all other inputs of the pool; of the whole pool if every input has a class.
 
-        So whoever learns from the pool finds something there.
+        So methods that learn from the pool always find inputs.
         """
-        everybody, (places, _) = np.arange(len(self.pool)), self.decided()
-        return np.setdiff1d(everybody, places) if len(places) < len(everybody) else everybody
+        everything, (places, _) = np.arange(len(self.pool)), self.decided()
+        return np.setdiff1d(everything, places) if len(places) < len(everything) else everything
 
     def once(self, what: str, learn: Callable[[], T]) -> T:
-        """What `learn` has returned the first time it was asked for: fits of one problem share their preparation."""
+        """The first result of `learn` for the name `what`: fits of one problem share their preparation."""
         if what not in self._learned:
             self._learned[what] = learn()
         learned: T = self._learned[what]
         return learned
 
     def redescribed(self, signatures: NDArray[np.float64], record: dict[str, Any]) -> Problem:
-        """The same with other signatures (L, m) of its classes and what is noted of them.
+        """The same with other signatures (L, m) and a record of them.
 
-        What was learned of the inputs stays, as signatures have no part in it.
+        The results of `once` stay, because they do not depend on signatures.
         """
         table = replace(self.classes, signatures=signatures)
         other = replace(self, classes=table, source={**self.source, "signatures": record}, recipe={})
@@ -191,19 +185,19 @@ class Problem:
         """Build a problem from arrays (NumPy or torch).
 
         Args:
-            features: (N, D) features, or (N, C, H, W) images, of the labelled images.
+            features: (N, D) features or (N, C, H, W) images, labelled.
             labels: (N,) row numbers of `signatures`, or class names if `class_names` is given.
             signatures: (L, m) one row per class, seen and unseen.
-            pool: (N_pool, ...) the unlabelled images, in any order.
-            class_names: (L,) names; "class 0", "class 1", ... if left out.
+            pool: (N_pool, ...) unlabelled features or images, in any order.
+            class_names: (L,) names; "class 0", "class 1", ... by default.
             setting: "zsl" or "gzsl".
-            normalise: Whether to scale signatures to unit length, as the paper's data have them.
-            backbone: The backbone that images go through; None for features.
+            normalise: Whether to scale signatures to unit length, as in the paper's data.
+            backbone: The backbone for images; None for features.
             source: What to record about the origin of the data.
-            attributes: (m,) what the columns of `signatures` mean, for reports.
+            attributes: (m,) names of the columns of `signatures`, for reports.
 
         Raises:
-            PrenError: If anything does not fit together; the message says what and where.
+            PrenError: If the arrays do not fit together.
         """
         count = len(signature_table(signatures))
         numbered = [f"class {row:0{len(str(count - 1))}d}" for row in range(count)]
@@ -222,14 +216,14 @@ class Problem:
         )
 
     def fingerprint(self) -> dict[str, str]:
-        """Hashes of the data and of the split, to be kept with every result.
+        """Hashes of the data and of the split, recorded with every result.
 
-        The data hash covers inputs, class names and signatures; the split hash covers which classes are seen and which
-        images are labelled how, so two files with the same name and different splits cannot be confused.
+        The data hash covers inputs, class names and signatures; the split hash covers which classes are seen and the
+        labels, so that different splits in files of the same name are not confused.
         """
         data = hashlib.sha256(self.train.digest() + self.pool.digest())
         split, table = hashlib.sha256(), self.classes
-        for row in sorted(range(len(table)), key=table.names.__getitem__):  # the order of the classes means nothing
+        for row in sorted(range(len(table)), key=table.names.__getitem__):  # hashes ignore the order of the classes
             data.update(f"{table.names[row]}\0".encode() + table.signatures[row].tobytes())
             split.update(f"{table.names[row]}\0{table.seen[row]}\0".encode())
         split.update(f"{self.setting}\0{len(self.pool)}\0".encode())

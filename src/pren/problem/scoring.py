@@ -1,4 +1,4 @@
-"""From a method's scores to labels, the same for every method: γ, the best classes."""
+"""From scores to labels, the same for every method: γ, the best classes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Scores = NDArray[np.float64]
 
 
 class Scoring(Protocol):
-    """Anything that scores inputs, such as a fitted method; columns stand in the order of its class table."""
+    """Anything that scores inputs, such as a fitted method; columns are in the order of its class table."""
 
     classes_: ClassTable
 
@@ -27,25 +27,21 @@ class Scoring(Protocol):
 
 
 def scorer(model: Scoring, problem: Problem) -> Callable[[Inputs], Scores]:
-    """Scores (n, L) by a model, with columns in the order of a problem's classes.
-
-    Raises:
-        PrenError: If the model knows other classes.
-    """
+    """Scores (n, L) of a model, with columns in the order of a problem's classes; `PrenError` if these differ."""
     place = {name: column for column, name in enumerate(model.classes_.names)}
     if place.keys() != set(problem.classes.names):
-        raise PrenError("model-other", "The model knows other classes than the data: it belongs to another run.")
+        raise PrenError("model-other", "The model and the data have different classes: use the model of this run.")
     columns = [place[name] for name in problem.classes.names]
     return lambda inputs: model.scores(inputs)[:, columns]
 
 
 def calibrated(scores: Scores, classes: ClassTable, setting: Setting, gamma: float) -> Scores:
-    """Calibrated stacking: in GZSL, γ is taken off every seen class (N, L)."""
+    """Calibrated stacking: in GZSL, subtract γ from the scores (N, L) of seen classes."""
     return scores - gamma * classes.seen if setting == "gzsl" else scores
 
 
 def top_classes(scores: Scores, classes: ClassTable, among: str, top: int) -> tuple[NDArray[np.int64], Scores]:
-    """The best candidate classes of every image, best first.
+    """The best candidate classes of every input, best first.
 
     Args:
         scores: (N, L).
