@@ -1,4 +1,4 @@
-"""What makes it run: processes, division of heads, kept memory, chunks, and the trainer that all networks share.
+"""How networks are trained: processes, division of heads, reused memory, chunks, and one trainer for all networks.
 
 `core` says what is computed; nothing here changes it.
 """

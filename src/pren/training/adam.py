@@ -1,4 +1,4 @@
-"""Adam's state: kept small, saved between two rounds, and believed only if it fits the weights."""
+"""Adam's state: tiny values set to zero, saved between rounds, and checked against the weights when it is read."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from torch.optim import Optimizer
 
 from pren.training.division import AdamState
 
-FORGOTTEN = 1e-30  # what Adam may forget: it would move a weight by less than 1e-3 * 1e-30 / 1e-8
+FORGOTTEN = 1e-30  # smaller averages would move a weight by less than 1e-3 * 1e-30 / 1e-8
 PARTS = ("step", "exp_avg", "exp_avg_sq")
 
 
 def forget_traces(optimizer: Optimizer) -> None:
-    """Set Adam's averages of gradients to zero where they have all but vanished.
+    """Set Adam's averages of gradients to zero where they are tiny.
 
-    Of units that a ReLU has cut off for good, only 0.9^t of the last gradient is left. After some 800 steps that is a
-    denormal number, with which processors are ten times slower and more. No weight changes by it.
+    A unit that a ReLU always sets to zero keeps only 0.9^t of its last gradient. After some 800 steps that is a
+    denormal number, which makes processors at least ten times slower. No weight changes by this.
     """
     for group in optimizer.param_groups:
         for weight in group["params"]:
@@ -26,22 +26,18 @@ def forget_traces(optimizer: Optimizer) -> None:
 
 
 def adam_tensors(state: AdamState) -> dict[str, Tensor]:
-    """Adam's state under names to save it by."""
+    """Adam's state as named tensors, for saving."""
     parts = {f"adam.{index}.{key}": value for index, entry in state.items() for key, value in entry.items()}
     return {"adam.weights": torch.tensor(len(state)), **parts}
 
 
 def read_adam(tensors: dict[str, Tensor], adam: Optimizer) -> AdamState:
-    """The inverse of `adam_tensors`, checked against an optimiser of the same weights.
-
-    Raises:
-        ValueError: If they do not belong together. (A missing one raises KeyError.)
-    """
+    """The inverse of `adam_tensors`; ValueError if the state does not fit the weights, KeyError if one is missing."""
     entries: AdamState = {}
     weights = [weight for group in adam.param_groups for weight in group["params"]]
     count = int(tensors["adam.weights"])
-    if count not in (0, len(weights)):  # none before its first step
-        raise ValueError(f"Adam's state is that of {count} weights, not of {len(weights)}")
+    if count not in (0, len(weights)):  # Adam has no state before its first step
+        raise ValueError(f"Adam's state is for {count} weights, not {len(weights)}")
     for index, weight in enumerate(weights[:count]):
         entries[index] = {name: tensors[f"adam.{index}.{name}"] for name in PARTS}
         for name, value in entries[index].items():

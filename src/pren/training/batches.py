@@ -1,4 +1,4 @@
-"""What a training step sees: batches of labelled images and of images of the pool."""
+"""Training batches of labelled inputs and of inputs of the pool."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pren.foundation.seeds import stream
 from pren.problem import UNKNOWN
 from pren.problem.inputs import Inputs
 
-Augment = Callable[[Tensor, np.random.Generator], Tensor]  # changes the images of a batch at random
-Places = NDArray[np.int64]  # in a training set: labelled images first, then those of the pool
+Augment = Callable[[Tensor, np.random.Generator], Tensor]  # changes the inputs of a batch at random
+Places = NDArray[np.int64]  # in a training set: labelled inputs first, then those of the pool
 
 
 def batches(images: int, size: int, count: int, seed: int, number: int) -> Iterator[Places]:
-    """The batches of a round: reshuffled passes over its training set, one after the other, cut into equal pieces."""
+    """The batches of a round: shuffled passes over its training set, one after the other, cut into equal pieces."""
     rng = stream(seed, "batches", number)
     waiting = np.empty(0, dtype=np.int64)
     for _ in range(count):
@@ -31,7 +31,7 @@ def batches(images: int, size: int, count: int, seed: int, number: int) -> Itera
 
 
 def mixed_batches(train: int, pool: int, size: int, seed: int, epoch: int) -> Iterator[Places]:
-    """One pass over the labelled images: half of a batch (the larger half) are those, half come from the pool."""
+    """One pass over the labelled inputs: they fill the (larger) half of each batch, inputs of the pool the other."""
     labelled = size - size // 2
     count = -(-train // labelled)
     ours = batches(train, labelled, count, seed, 2 * epoch)
@@ -42,15 +42,15 @@ def mixed_batches(train: int, pool: int, size: int, seed: int, epoch: int) -> It
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """D_s and some images of the pool.
+    """D_s and some inputs of the pool.
 
     Attributes:
         train: D_s.
-        labels: (N,) its classes, numbered as the network's.
-        pool: The unlabelled images.
-        pseudo: Which of them take part, and as what.
-        augment: What to do to the images of a batch; None for nothing.
-        chance: Where that takes its chance from.
+        labels: (N,) its classes, numbered as in the network.
+        pool: The unlabelled inputs.
+        pseudo: Those of the pool that take part, and their labels.
+        augment: Changes the inputs of a batch; None for no change.
+        chance: The random numbers for `augment`.
     """
 
     train: Inputs
@@ -62,7 +62,7 @@ class TrainingSet:
 
     @classmethod
     def with_pool(cls, train: Inputs, labels: NDArray[np.int64], pool: Inputs) -> TrainingSet:
-        """All of the pool, its classes unknown."""
+        """D_s and the whole pool, its classes unknown."""
         everything = np.arange(len(pool))
         return cls(train, labels, pool, PseudoLabels(everything, np.full(len(pool), UNKNOWN)))
 
@@ -77,7 +77,7 @@ class TrainingSet:
         return len(self.train) + len(self.pseudo)
 
     def read(self, places: Places, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Inputs and their classes, labelled images first."""
+        """Inputs and their classes, labelled inputs first."""
         ours, theirs = places[places < len(self.train)], places[places >= len(self.train)] - len(self.train)
         x = torch.cat([self.train[ours], self.pool[self.pseudo.images[theirs]]]).to(device)
         y = torch.from_numpy(np.concatenate([self.labels[ours], self.pseudo.labels[theirs]])).to(device)

@@ -1,4 +1,4 @@
-"""The layers of the ensemble in memory that is used again in every training step."""
+"""Layers of the ensemble that reuse their memory in every training step."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from torch.autograd.function import once_differentiable
 
 from pren.core.ensemble import BatchedLinear
 
-KEPT = (torch.float32, torch.float64)  # the types that kept memory is for
+KEPT = (torch.float32, torch.float64)  # the types that kept memory can hold
 
 
 class KeptLinear(BatchedLinear):
-    """A layer that computes what `BatchedLinear` does, in kept memory while it is trained on a CPU."""
+    """`BatchedLinear` in kept memory while it is trained on a CPU."""
 
     def __init__(
         self, heads: int, fan_in: int, fan_out: int, rng: np.random.Generator | None, relu: bool = False
@@ -35,13 +35,13 @@ class KeptLinear(BatchedLinear):
 
 
 class KeptMemory:
-    """Memory that is used again in every training step.
+    """Memory that is reused in every training step.
 
-    The gradients of K=50 heads weigh 100 to 300 MB. On a CPU, allocating them anew in every step costs as much as
-    computing them, because the system hands out large memory page by page and zeroes each page first.
+    The gradients of K=50 heads take 100 to 300 MB. On a CPU, allocating them in every step costs as much as computing
+    them, because the system zeroes large memory page by page.
 
-    Nothing changes under anybody's hands: memory is used again only when the last tensor (or view, or graph) that uses
-    it is gone. Until then, as in gradient accumulation or with two graphs alive, others get fresh memory.
+    Memory is reused only when the last tensor (or view, or graph) that uses it is gone. Until then, as in gradient
+    accumulation or with two graphs alive, new memory is allocated.
     """
 
     def __init__(self) -> None:
@@ -51,17 +51,17 @@ class KeptMemory:
         return KeptMemory, ()  # a copy of a layer starts with no memory
 
     def empty(self, name: str, shape: torch.Size, dtype: torch.dtype) -> Tensor:
-        """An uninitialised tensor, in the memory of the last one with that name if nobody uses it any more."""
+        """An uninitialised tensor, in the memory of the last one of that name if it is free."""
         block = self._free.pop(name, None)
         if block is None or block.shape != shape or block.dtype != dtype:
             block = torch.empty(shape, dtype=dtype)
-        loan = block.numpy()  # lives exactly as long as the storage of the tensor made from it
-        weakref.finalize(loan, self._free.__setitem__, name, block)
-        return torch.from_numpy(loan)
+        borrowed = block.numpy()  # lives exactly as long as the storage of the tensor made from it
+        weakref.finalize(borrowed, self._free.__setitem__, name, block)
+        return torch.from_numpy(borrowed)
 
 
 class _InKeptMemory(torch.autograd.Function):
-    """`BatchedLinear.forward` with its output and its gradients in kept memory."""
+    """`BatchedLinear.forward` with output and gradients in kept memory."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, relu: bool, memory: KeptMemory) -> Tensor:

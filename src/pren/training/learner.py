@@ -1,4 +1,4 @@
-"""PrEN's network as Algorithm 1 wants it: something that trains and scores."""
+"""PrEN's network as the learner of Algorithm 1."""
 
 from __future__ import annotations
 
@@ -22,25 +22,24 @@ from pren.training.trainer import Trainer
 
 
 class ProgressiveLearner:
-    """A `Network` with what it learns from.
+    """A `Network` with its training data.
 
     Args:
-        fabric: Knows the device and the processes.
+        fabric: The device and the processes.
         network: Backbone and heads; trained in place.
         adam: Makes the optimiser of a network.
         train: D_s.
-        labels: (N,) its classes, numbered as the network's.
-        pool: The unlabelled images.
-        initial_batches: Batches on the seen classes alone, before the first round.
+        labels: (N,) its classes, numbered as in the network.
+        pool: The unlabelled inputs.
+        initial_batches: Batches on the seen classes, before the first round.
         batches: Batches in every round.
-        batch_size: Images in a batch.
+        batch_size: Inputs in a batch.
         pieces: See `Trainer`.
         rule: GZSL: how seen and unseen classes are compared where both are candidates.
-        gamma: GZSL: taken off the scores of seen classes there.
-        refined: Gives the refined scores (N, L) of the pool, the same in every process; None for those of the
-            network.
-        augment: What to do to the images of a batch; None for nothing.
-        seed: For the order of the batches, and for what `augment` does.
+        gamma: GZSL: subtracted from the scores of seen classes there.
+        refined: Gives the refined scores (N, L) of the pool, the same in every process; None for the network's scores.
+        augment: Changes the inputs of a batch; None for no change.
+        seed: For the order of the batches and for `augment`.
     """
 
     def __init__(
@@ -67,8 +66,8 @@ class ProgressiveLearner:
         self._batches = (initial_batches, batches, batch_size)
         self._rule, self._gamma, self._refined = rule, gamma, refined
         self._augment, self._seed = augment, seed
-        self.labels: NDArray[np.int64] | None = None  # (N,) of the pool, when it was scored last
-        self.agreement = math.nan  # which share of the heads voted for these labels, where votes decided
+        self.labels: NDArray[np.int64] | None = None  # (N,) predicted classes of the pool, from the last `score`
+        self.agreement = math.nan  # the share of heads that voted for these labels; NaN if there was no vote
         self._apart = trains_heads_apart(fabric, network)
         trained = own_heads(fabric, network) if self._apart else network
         self._trainer = Trainer(fabric, trained, adam(trained), self._apart, pieces)
@@ -82,14 +81,13 @@ class ProgressiveLearner:
         if self._apart:
             exchange_weights(self._fabric, self._network)
         else:
-            share_weights(self._fabric, self._network)  # BatchNorm has seen another part of the last batch in each
+            share_weights(self._fabric, self._network)  # the BatchNorm statistics differ between processes
         return loss
 
     def score(self, candidates: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Score the pool, by votes while only unseen classes are candidates.
 
-        A refinement is one of all classes that an image can be taken for, in every round: it finds out by itself which
-        images are of seen classes.
+        Refined scores always cover all classes of the setting: a refinement itself finds the inputs of seen classes.
         """
         network = self._network.eval()
         seen = ~network.ensemble.subsets.any(dim=0).cpu().numpy()
@@ -103,8 +101,8 @@ class ProgressiveLearner:
         scores = scores - self._gamma * seen if general else scores
         self.labels = best_candidate(scores, candidates)
         by_votes = self._refined is None and not general
-        # Scores are votes and a little more, which breaks ties.
-        # The order of the images, and a CPU's way of rounding, show in later digits.
+        # Scores are vote shares plus a small term that breaks ties. Later digits depend on the order of the inputs and
+        # on the CPU's rounding.
         self.agreement = min(round(float(scores[:, candidates].max(axis=1).mean()), 4), 1.0) if by_votes else math.nan
         return scores
 

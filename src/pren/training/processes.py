@@ -1,6 +1,6 @@
-"""Several processes that train one model: how the work is dealt out, and what they tell each other.
+"""Several processes that train one model: how they share the work and exchange data.
 
-A single process runs the same code with nobody to talk to. Only tensors travel, never pickled objects.
+A single process runs the same code. Processes only exchange tensors, never pickled objects.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import Tensor, distributed, nn
 from pren.foundation.errors import PrenError, SharedError
 from pren.problem.inputs import Inputs
 
-PATIENCE = timedelta(minutes=10)  # how long a process waits for another one
+PATIENCE = timedelta(minutes=10)  # the longest a process waits for another one
 
 
 def single_process(accelerator: str = "auto") -> Fabric:
@@ -33,7 +33,7 @@ def single_process(accelerator: str = "auto") -> Fabric:
 
 
 def apart(fabric: Fabric) -> Fabric:
-    """This process by itself, on its device, whatever the others do."""
+    """This process alone on its device, independent of the others."""
     if fabric.world_size == 1:
         return fabric
     kind = fabric.device.type
@@ -41,7 +41,7 @@ def apart(fabric: Fabric) -> Fabric:
 
 
 def join_processes(accelerator: str, devices: int, nodes: int) -> Fabric:
-    """Take a place among processes that a launcher (``pren fit --devices``, torchrun) has started.
+    """Join the processes that a launcher (``pren fit --devices``, torchrun) has started.
 
     Args:
         accelerator: As Lightning Fabric names it.
@@ -49,7 +49,7 @@ def join_processes(accelerator: str, devices: int, nodes: int) -> Fabric:
         nodes: Machines.
 
     Raises:
-        PrenError: If the others are not there in time.
+        PrenError: If the processes do not connect in time.
     """
     elastic = TorchElasticEnvironment.detect()
     environment = TorchElasticEnvironment() if elastic else LightningEnvironment()
@@ -61,14 +61,14 @@ def join_processes(accelerator: str, devices: int, nodes: int) -> Fabric:
         where = f"{environment.main_address}:{environment.main_port}"
         raise PrenError(
             "processes-apart",
-            f"The {devices * nodes} processes of this run did not find each other at {where}: start the command on "
-            f"every node with its own --node-rank, and check that the first one can be reached there ({_line(error)}).",
+            f"The {devices * nodes} processes of this run did not connect at {where} ({_line(error)}): start the "
+            "command on every node with its own --node-rank, and check that this address is reachable.",
         ) from error
     return fabric
 
 
 def share(fabric: Fabric, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The first process's tensors, whatever the others give."""
+    """The first process's tensors, in every process."""
     if fabric.world_size == 1:
         return tensors
     content = bytearray(save({key: value.cpu().contiguous() for key, value in tensors.items()}))
@@ -82,13 +82,13 @@ def share(fabric: Fabric, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def share_text(fabric: Fabric, text: str) -> str:
-    """The first process's text, whatever the others give."""
+    """The first process's text, in every process."""
     content = torch.from_numpy(np.frombuffer(text.encode(), dtype=np.uint8).copy())
     return share(fabric, {"text": content})["text"].numpy().tobytes().decode()
 
 
 def share_weights(fabric: Fabric, network: nn.Module) -> None:
-    """Give every process the weights of the first one: other machines may have drawn or computed other bits."""
+    """Give every process the weights of the first one: other machines may round differently."""
     if fabric.world_size == 1:
         return
     for value in network.state_dict().values():
@@ -96,7 +96,7 @@ def share_weights(fabric: Fabric, network: nn.Module) -> None:
 
 
 def gather(fabric: Fabric, rows: NDArray[Any]) -> NDArray[Any]:
-    """The rows of all processes, in the order of the processes; they may differ in number."""
+    """The rows of all processes, in the order of the processes; each may have a different number."""
     if fabric.world_size == 1:
         return rows
     counts = [torch.zeros(1, dtype=torch.int64, device=fabric.device) for _ in range(fabric.world_size)]
@@ -119,12 +119,12 @@ def mean(fabric: Fabric, value: float) -> float:
 def over_chunks(fabric: Fabric, inputs: Inputs, size: int, function: Callable[[Tensor], Tensor]) -> NDArray[Any]:
     """Apply a function to all inputs, chunk by chunk; every process takes its share of the chunks.
 
-    The chunks are the same for any number of processes, and so are the results.
+    The chunks, and so the results, do not depend on the number of processes.
 
     Args:
-        fabric: Knows the device and the processes.
+        fabric: The device and the processes.
         inputs: N inputs.
-        size: How many make a chunk.
+        size: Inputs in a chunk.
         function: (n, *sample_shape) -> (n, ...), called on the device.
 
     Returns:
@@ -132,7 +132,7 @@ def over_chunks(fabric: Fabric, inputs: Inputs, size: int, function: Callable[[T
     """
     first, end = _share_of_chunks(len(inputs), size, fabric.global_rank, fabric.world_size)
     result = None
-    for start in range(first, max(end, first + 1), size):  # no inputs at all count as one empty chunk
+    for start in range(first, max(end, first + 1), size):  # no inputs are one empty chunk
         chunk = inputs[np.arange(start, min(start + size, end))]
         part = function(chunk.to(fabric.device)).cpu().numpy()
         if result is None:
@@ -143,7 +143,7 @@ def over_chunks(fabric: Fabric, inputs: Inputs, size: int, function: Callable[[T
 
 
 def _share_of_chunks(total: int, size: int, rank: int, processes: int) -> tuple[int, int]:
-    """From where to where a process works: whole chunks, in the order of the processes."""
+    """The first input of a process's share and its end: whole chunks, in the order of the processes."""
     chunks = -(-total // size)
     first, end = (chunks * place // processes * size for place in (rank, rank + 1))
     return min(first, total), min(end, total)
@@ -151,7 +151,7 @@ def _share_of_chunks(total: int, size: int, rank: int, processes: int) -> tuple[
 
 @contextmanager
 def agreed(fabric: Fabric) -> Iterator[None]:
-    """Do something in every process; what goes wrong in one of them goes wrong in all, with the same message."""
+    """Run a block in every process; an error in one is raised in all, with the same message."""
     if fabric.world_size == 1:
         yield
         return
@@ -160,31 +160,31 @@ def agreed(fabric: Fabric) -> Iterator[None]:
         yield
     except PrenError as error:
         message = f"{error.code}\n{error}".encode("utf-8", "backslashreplace")
-    told = gather(fabric, np.frombuffer(message, dtype=np.uint8))
+    messages = gather(fabric, np.frombuffer(message, dtype=np.uint8))
     lengths = gather(fabric, np.array([len(message)]))
     if lengths.any():
         rank = int(lengths.argmax())
         start = int(lengths[:rank].sum())
-        code, _, text = told[start : start + int(lengths[rank])].tobytes().decode().partition("\n")
+        code, _, text = messages[start : start + int(lengths[rank])].tobytes().decode().partition("\n")
         raise SharedError(code, text if rank == 0 else f"Process {rank} of this run: {text}")
 
 
 @contextmanager
 def watching(fabric: Fabric) -> Iterator[None]:
-    """Say in plain words that another process of the run is gone."""
+    """Turn the errors that follow the end of another process into a `SharedError`."""
     try:
         yield
     except RuntimeError as error:
-        if fabric.world_size == 1 or not _speaks_of_others(error):
+        if fabric.world_size == 1 or not _is_connection_error(error):
             raise
         raise SharedError(
             "process-ended",
             f"Another process of this run has ended, so this one ({fabric.global_rank} of {fabric.world_size}, on "
-            f"{socket.gethostname()}) ends too: see what that one says. What was finished is kept.",
+            f"{socket.gethostname()}) ends too: read the message of the other one. Finished work is kept.",
         ) from error
 
 
-def _speaks_of_others(error: RuntimeError) -> bool:
+def _is_connection_error(error: RuntimeError) -> bool:
     text = str(error)
     return isinstance(error, distributed.DistError) or any(word in text for word in ("gloo", "NCCL", "Connection"))
 

@@ -1,4 +1,4 @@
-"""One trainer for every network: steps of Adam on batches, alone or as one of several processes."""
+"""One trainer for every network: steps of Adam on batches, in one or several processes."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from pren.training.adam import forget_traces
 from pren.training.batches import Places, TrainingSet
 from pren.training.processes import mean
 
-STEPS_BETWEEN = 100  # 0.9^100 brings no number from where Adam forgets to where denormal ones begin
+STEPS_BETWEEN = 100  # 0.9^100 does not turn a value above `FORGOTTEN` into a denormal number
 
 
 class Trainable(Protocol):
-    """A network that says how far it is from what it should be."""
+    """A network with a loss."""
 
     def loss(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """The mean over the images of a batch."""
+        """The mean loss of a batch."""
 
 
 class Trainer:
     """Trains a network in place.
 
     Args:
-        fabric: Knows the device and the processes.
-        network: What this process trains.
-        optimizer: Over its weights; its state carries over from round to round.
-        apart: Whether every process trains something of its own on whole batches. Otherwise all train the same on
-            their parts of a batch, and gradients are averaged in each step.
-        pieces: How many a batch is cut into, whose gradients are added up, where a whole one needs too much memory.
+        fabric: The device and the processes.
+        network: The network of this process.
+        optimizer: Of its weights; its state carries over from round to round.
+        apart: Whether every process trains a network of its own on whole batches. Otherwise all train the same network
+            on parts of a batch, and gradients are averaged in each step.
+        pieces: Cut each batch into so many pieces and add up their gradients, to save memory.
     """
 
     def __init__(
@@ -50,17 +50,14 @@ class Trainer:
         self._averaged = fabric.world_size > 1 and not apart
         self._pieces = pieces
         self._loss: nn.Module = _Loss(network)
-        if self._averaged:  # a wrapper that averages gradients
+        if self._averaged:  # the wrapper averages gradients
             self._loss, self._wrapped_optimizer = fabric.setup(self._loss, optimizer)
 
     def train(self, images: TrainingSet, order: Iterable[Places]) -> float:
-        """One step per batch.
-
-        Returns:
-            The mean loss, NaN if there are no batches.
+        """Take one step per batch; returns the mean loss, NaN without batches.
 
         Raises:
-            PrenError: If loss or weights are no longer numbers.
+            PrenError: If the loss or a weight is NaN or infinite.
         """
         self._loss.train()
         losses = []
@@ -71,14 +68,12 @@ class Trainer:
         if not losses:
             return float("nan")
         local = float(torch.stack(losses).mean())
-        # The last step comes after the last loss, and a round that is saved takes the place of the one before.
+        # The last step follows the last loss, and a saved round replaces the one before, so check the weights too.
         if not all(bool(weight.isfinite().all()) for weight in self._network.parameters()):
             local = float("nan")
         average = mean(self.fabric, local) * (self.fabric.world_size if self._apart else 1)
         if not math.isfinite(average):
-            raise PrenError(
-                "diverged", "Training has diverged: loss or weights are no longer numbers. Take a smaller lr."
-            )
+            raise PrenError("diverged", "Training diverged: the loss or a weight is not finite. Choose a smaller lr.")
         return average
 
     def _step(self, images: TrainingSet, whole: Places) -> Tensor:
@@ -88,10 +83,9 @@ class Trainer:
         self.optimizer.zero_grad()
         loss = torch.zeros((), device=fabric.device)
         for part in parts:
-            # Averaging can wait for the last piece.
-            waiting = self._averaged and part is not parts[-1]
+            waiting = self._averaged and part is not parts[-1]  # average once, after the last piece
             with fabric.no_backward_sync(self._loss) if waiting else nullcontext():  # type: ignore[arg-type]
-                # Gradients are averaged over the processes; one with a larger part of the batch counts for more.
+                # Gradients are averaged over processes, so weigh each by its part of the batch.
                 weight = len(part) * (fabric.world_size if self._averaged else 1) / len(whole)
                 piece = self._loss(*images.read(part, fabric.device)) * weight
                 fabric.backward(piece)
@@ -101,7 +95,7 @@ class Trainer:
 
 
 class _Loss(nn.Module):
-    """The loss as a module of its own, which is what can be wrapped; a network's own `forward` gives scores."""
+    """The loss as a module, because Fabric wraps modules and a network's `forward` gives scores."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
