@@ -240,5 +240,5 @@ def test_some_are_decoded_and_the_others_explained(tmp_path):
     levels, errors = files.decoded(range(4))
     assert levels[:, :, 0, 0].tolist() == [[9, 2, 3], [5, 6, 7]]
     assert [bool(error) for error in errors] == [False, True, False, True]
-    assert errors[1].startswith("Picture 1 cannot be read as an image (the file is empty)")
+    assert errors[1].startswith("Photograph 1 cannot be read as an image (the file is empty)")
     assert files.decoded([1])[0].shape == (0, 3, 6, 8)

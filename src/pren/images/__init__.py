@@ -1,1 +1,1 @@
-"""From images to features."""
+"""From photographs to features."""

@@ -11,15 +11,15 @@ from torch import Tensor
 from torch.nn import functional
 
 Augmentation = Literal["none", "flip", "flip-crop"]
-SCALES = (0.5, 1.0)  # of an image's area that a crop keeps
-STRETCH = math.log(4 / 3)  # a crop's width to its height, relative to the image's own, at most, as a logarithm
+SCALES = (0.5, 1.0)  # the share of an image's area that a crop keeps
+STRETCH = math.log(4 / 3)  # the largest change of the aspect ratio, as a logarithm
 
 
 def augment(images: Tensor, rng: np.random.Generator, kind: Augmentation) -> Tensor:
     """Change the images (N, C, H, W) of a batch at random.
 
-    "flip" mirrors half of them; "flip-crop" also takes a part of each and brings it back to H x W. How much chance is
-    used depends on the number of images alone.
+    "flip" mirrors half of them; "flip-crop" also crops each and resizes it to H x W. The number of random draws only
+    depends on N.
     """
     if kind == "none":
         return images

@@ -1,4 +1,4 @@
-"""Backbones by name: what turns an input into the feature vector that the heads read."""
+"""Backbones by name: networks that turn an image into a feature vector."""
 
 from __future__ import annotations
 
@@ -20,48 +20,37 @@ from pren.images.timm_backbone import TimmModel
 from pren.images.torchvision_operators import import_timm
 from pren.images.weights import PACKAGES, package_of
 
-DEFAULT = "resnet34"  # the paper's
+DEFAULT = "resnet34"  # the backbone of the paper
 Backbone = RegisteredBackbone | TimmModel | ClipBackbone | TimmTail
 
 
 def list_backbones(pattern: str = "*") -> list[str]:
-    """Return the names that match a pattern such as ``"resnet*"``, sorted: all but timm's without trained weights."""
+    """The names that match a pattern such as ``"resnet*"``, sorted; of timm only models with trained weights."""
     names = {*BACKBONES, *PACKAGES, *list_clip(), *import_timm().list_models(pretrained=True)}
-    # timm's names go on after a dot to say which of their weights: "resnet34" means all of those.
+    # In timm a tag after a dot names the weights: "resnet34" means all of them.
     return sorted(name for name in names if fnmatchcase(name, pattern) or fnmatchcase(name.split(".")[0], pattern))
 
 
 def split_names(name: str) -> list[str]:
-    """The names of backbones that are to be used side by side, ``a+b``, or the one name.
-
-    Raises:
-        PrenError: If one stands there twice.
-    """
+    """The names in ``a+b``, backbones side by side, or the single name; `PrenError` if one is named twice."""
     names = name.split(PLUS)
     for each in names:
         if names.count(each) > 1:
-            raise PrenError("backbone-twice", f"{name} names {each!r} twice: its features are the same both times.")
+            raise PrenError("backbone-twice", f"{name} names {each!r} twice: name each backbone once.")
     return names
 
 
 def find_backbone(name: str) -> Backbone:
-    """What a name stands for.
-
-    Raises:
-        PrenError: With the nearest names if there is no such backbone, or no such weights of it; for several names.
-    """
+    """The backbone of a name; `PrenError` for several names, or with the closest names for an unknown one."""
     if PLUS in name:
-        raise PrenError(
-            "backbone-several",
-            f"{name}: several backbones side by side stay frozen. Add --frozen, or name one to train.",
-        )
+        raise PrenError("backbone-several", f"{name}: several backbones must be frozen. Add --frozen, or name one.")
     if name in BACKBONES:
         return BACKBONES[name]
     if name.startswith(PREFIX):
         return ClipBackbone(name)
     timm = import_timm()
-    base = name.partition(AT)[0].partition(".")[0]  # what follows says which of its trained weights
-    # Names such as "hf-hub:..." would make timm read a model from elsewhere.
+    base = name.partition(AT)[0].partition(".")[0]  # without the tag of its weights
+    # A name such as "hf-hub:..." would make timm download a model.
     if base.isidentifier() and timm.is_model(base):
         return TimmTail(name) if AT in name else TimmModel(name)
     here = get_close_matches(name, [*BACKBONES, *filter(package_of, PACKAGES)])
@@ -80,9 +69,9 @@ def create_backbone(
     """Build a backbone with random weights for inputs of one shape.
 
     Args:
-        name: One of `list_backbones`, or None for features, which go through as they are.
+        name: One of `list_backbones`, or None for features, which stay as they are.
         sample_shape: (D,) for features, (C, H, W) for images.
-        seed: Where the weights come from; torch's global generator is left as it was.
+        seed: For the weights; torch's global generator does not change.
         precision: See `TimmBackbone`.
         train_statistics: See `TimmBackbone`.
 
@@ -90,31 +79,26 @@ def create_backbone(
         The backbone, (N, *sample_shape) -> (N, D), and D.
 
     Raises:
-        PrenError: If there is no such backbone, or it does not take such inputs.
+        PrenError: If there is no such backbone, or it does not accept such inputs.
     """
     backbone = None if name is None else find_backbone(name)
     if len(sample_shape) == 1:
         if backbone is not None:
-            raise PrenError(
-                "backbone-input",
-                f"Backbone {name!r} takes images, not features {sample_shape}: leave it out, or load images.",
-            )
+            message = f"Backbone {name!r} takes images, not features {sample_shape}: leave it out, or load photographs."
+            raise PrenError("backbone-input", message)
         return nn.Identity(), sample_shape[0]
     if backbone is None:
-        raise PrenError(
-            "backbone-input",
-            f"The inputs are images {sample_shape}: choose a backbone, such as {DEFAULT} for photographs or "
-            f"{SMALL_CNN} for small images.",
-        )
+        choice = f"{DEFAULT} for photographs or {SMALL_CNN} for small images"
+        raise PrenError("backbone-input", f"The inputs are images {sample_shape}: choose a backbone, such as {choice}.")
     with torch.random.fork_rng(devices=[]):
-        # Not torch.manual_seed: that would seed the GPUs' generators too, and nobody would put those back.
+        # torch.manual_seed would also seed the GPUs, which fork_rng does not restore here.
         torch.default_generator.manual_seed(int(stream(seed, "backbone").integers(2**63)))
         network = backbone.create(sample_shape[0], precision, train_statistics)
     return network, cast(int, network.num_features)
 
 
 def check_takes(network: nn.Module, name: str | None, sample_shape: tuple[int, ...]) -> None:
-    """Raise a `PrenError` if a backbone cannot take such inputs, before anything is computed with it."""
+    """Raise a `PrenError` if a backbone does not accept inputs of this shape."""
     if name is None:
         return
     was_training = network.training
@@ -124,8 +108,7 @@ def check_takes(network: nn.Module, name: str | None, sample_shape: tuple[int, .
             network.eval()(torch.zeros(1, *sample_shape, device=device))
     except (RuntimeError, AssertionError, ValueError) as error:
         own = find_backbone(name).preprocessing().sample_shape
-        raise PrenError(
-            "backbone-input", f"Backbone {name!r} does not take images {sample_shape}, but {own} ({error})."
-        ) from error
+        message = f"Backbone {name!r} takes images {own}, not {sample_shape} ({error})."
+        raise PrenError("backbone-input", message) from error
     finally:
         network.train(was_training)

@@ -1,8 +1,8 @@
-"""Features on disk: one file for each extractor, that grows by whole records and is read through memory mapping.
+"""Features on disk: one file per extractor that grows by whole records and is memory-mapped.
 
-A record is the SHA-256 of an image file's content, a checksum, and its features in half precision. So a file that was
-moved or copied is known again, one that was changed is not, and an interrupted extraction has lost nothing but the
-batch it was at. Several processes may write at the same time.
+A record holds the SHA-256 of a photograph's content, a checksum, and its features in half precision. So a photograph
+that was moved or copied is found again, one that was changed is not, and an interrupted extraction only loses its last
+batch. Several processes may write at the same time.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ LARGEST = float(np.finfo(np.float16).max)
 
 
 def cache_folder(folder: str | Path | None = None) -> Path:
-    """Where features are kept: the folder given, or the one `PREN_CACHE` names, or ``~/.cache/pren``."""
+    """The folder of the caches: the given one, or `PREN_CACHE`, or ``~/.cache/pren``."""
     return Path(folder or os.environ.get("PREN_CACHE") or Path.home() / ".cache" / "pren")
 
 
 class FeatureCache:
-    """The features that one extractor has made.
+    """The features of one extractor.
 
     Args:
-        folder: Where caches are, made if need be; see `cache_folder`.
-        facts: What makes the features what they are (backbone, weights, preprocessing), JSON-ready.
-        shape: Of the features of one image: (D,), or (C, H, W) of what goes into a stage.
+        folder: The folder of the caches, made if it is missing; see `cache_folder`.
+        facts: All that determines the features (backbone, weights, preprocessing), JSON-ready.
+        shape: Of the features of one photograph: (D,), or (C, H, W) for the input of a stage.
     """
 
     def __init__(self, folder: str | Path | None, facts: dict[str, Any], shape: tuple[int, ...]) -> None:
@@ -58,24 +58,23 @@ class FeatureCache:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not (self.folder / FACTS_FILE).exists():
                 with self._locked():  # or two processes would write it under the same temporary name
-                    write_json(self.folder / FACTS_FILE, facts)  # for people; the name is what counts
+                    write_json(self.folder / FACTS_FILE, facts)  # for people; programs go by the folder's name
         except OSError as error:
-            raise PrenError(
-                "write-failed", f"Features cannot be kept in {self.folder}: {error.strerror or error}."
-            ) from error
+            message = f"Cannot write features to {self.folder}: {error.strerror or error}."
+            raise PrenError("write-failed", message) from error
 
     def __len__(self) -> int:
         return len(self._records())
 
     def rows(self, since: int = 0) -> dict[bytes, int]:
-        """The row of every image that is there, by the hash of its content; damaged records do not count.
+        """The row of every photograph from row `since` on, by the hash of its content, without damaged records.
 
-        Of several records of one image (two processes may have extracted it at once) the first counts, so that nobody
-        is given other features than before. Those before row `since` are not looked at.
+        If there are several records of one photograph (from two processes), the first counts, so that its features
+        never change.
         """
         found: dict[bytes, int] = {}
         for start in range(since, len(self), BLOCK):
-            # Not through the mapping: what is read there stays, and memory would grow with the images.
+            # Not through the memory mapping, whose pages stay in memory.
             offset = start * self._record.itemsize
             block = np.fromfile(self.folder / ROWS_FILE, self._record, BLOCK, offset=offset)
             keys, sums, features = block["key"].copy(), block["crc"], np.ascontiguousarray(block["features"])
@@ -86,25 +85,23 @@ class FeatureCache:
         return found
 
     def check_room(self, images: int) -> None:
-        """Say how much so many images take if it is a lot; a `PrenError` if the disk has no room for that."""
+        """Log the size of so many photographs if it is large; `PrenError` if the disk has no room for them."""
         missing = max(0, images - len(self._records())) * self._record.itemsize
         free = shutil.disk_usage(self.folder).free
         if missing > free:
             raise PrenError(
                 "disk-full",
-                f"{self.folder} has room for {free / 1e9:.1f} GB, but what is kept of {images} images takes up to "
+                f"{self.folder} has {free / 1e9:.1f} GB free, but {images} photographs need up to "
                 f"{missing / 1e9:.1f} GB: choose another folder (--cache DIR), or a later stage (--train-from).",
             )
         if missing > WORTH_SAYING:
-            log.info("What is kept of %d images takes up to %.1f GB in %s.", images, missing / 1e9, self.folder)
+            log.info("The cache of %d photographs takes up to %.1f GB in %s.", images, missing / 1e9, self.folder)
 
     def append(self, keys: list[bytes], features: NDArray[np.float32]) -> None:
-        """Add features (n, *shape) by the hashes of the images' content; they outlive this process then."""
+        """Write features (n, *shape) under the hashes of the photographs' content."""
         if not (np.abs(features) <= LARGEST).all():
-            raise PrenError(
-                "features-too-large",
-                f"The backbone makes features beyond {LARGEST:.0f}, or no numbers at all: choose another.",
-            )
+            message = f"The backbone makes features beyond {LARGEST:.0f}, or NaN: choose another backbone."
+            raise PrenError("features-too-large", message)
         records = np.empty(len(keys), dtype=self._record)
         records["features"] = features.astype(np.float16)
         for place, key in enumerate(keys):
@@ -117,13 +114,12 @@ class FeatureCache:
                 while view:
                     view = view[os.write(file, view) :]
         except OSError as error:
-            raise PrenError(
-                "write-failed", f"Cannot write {self.folder / ROWS_FILE}: {error.strerror or error}."
-            ) from error
+            message = f"Cannot write {self.folder / ROWS_FILE}: {error.strerror or error}."
+            raise PrenError("write-failed", message) from error
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """The file, ours alone, and ending with a whole record: a process may have been killed while it wrote."""
+        """The locked file, cut to whole records: a process may have been killed while it wrote."""
         file = os.open(self.folder / ROWS_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -146,29 +142,26 @@ class FeatureCache:
         return np.empty(0, dtype=self._record)
 
     def inputs(self, rows: NDArray[np.int64], origin: str | None = None) -> CachedFeatures:
-        """Some of the features, as inputs of a problem: (N,) rows as `rows` found them.
-
-        `origin` is what made them, as their hash has it; None for the extractor.
-        """
+        """The features of (N,) rows as inputs; their hash includes `origin`, the extractor's name by default."""
         return CachedFeatures(self._records(), rows, origin or self.folder.name)
 
 
 class KnownRows:
-    """What `FeatureCache.rows` tells, for those who ask again and again: it looks only at what was added since."""
+    """`FeatureCache.rows` for repeated use: it only reads the records that were added since."""
 
     def __init__(self, cache: FeatureCache) -> None:
         self.cache = cache
         self._rows: dict[bytes, int] = {}
-        self._looked_at = 0
+        self._read = 0
 
     def update(self) -> dict[bytes, int]:
-        """The row of every image that is there by now; not to be changed."""
-        there = len(self.cache)
-        if there < self._looked_at:  # somebody has removed it
-            self._rows, self._looked_at = {}, 0
-        for key, row in self.cache.rows(self._looked_at).items():
+        """The current row of every photograph; do not change it."""
+        length = len(self.cache)
+        if length < self._read:  # the file was removed meanwhile
+            self._rows, self._read = {}, 0
+        for key, row in self.cache.rows(self._read).items():
             self._rows.setdefault(key, row)
-        self._looked_at = there
+        self._read = length
         return self._rows
 
 
@@ -196,11 +189,11 @@ class CachedFeatures(Inputs):
         return CachedFeatures(self._records, self._rows[places], self._origin)
 
     def keys(self) -> list[bytes]:
-        """The hashes of the images' content."""
+        """The hashes of the photographs' content."""
         return [key.tobytes() for key in self._records["key"][self._rows]]
 
     def digest(self) -> bytes:
-        """A hash of what the features were made from, and by what: extracted again, the last bit may differ."""
+        """A hash of the photographs and the extractor; the last bits of features can differ between extractions."""
         content = hashlib.sha256(f"{self._origin} {len(self)} {self.sample_shape}".encode())
         content.update(self._records["key"][self._rows].tobytes())
         return content.digest()

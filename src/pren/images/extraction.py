@@ -1,4 +1,4 @@
-"""From image files to features: streamed, cached, and not stopped by a bad file."""
+"""From photographs to features: streamed, cached, and not stopped by an unreadable file."""
 
 from __future__ import annotations
 
@@ -31,18 +31,17 @@ from pren.images.weights import absolute_weights, installed_backbone, weights_di
 from pren.training.processes import agreed, gather
 
 BATCH = 64
-# On a CPU, memory for large activations is handed out page by page and anew each time: twice as slow as for few images.
-BATCH_ON_CPU = 8
+BATCH_ON_CPU = 8  # a CPU allocates large activations page by page each time, which is twice as slow as for few images
 WORKERS = max(1, min(8, (os.cpu_count() or 1) // 2))  # decoding takes a small share of the time on a CPU
 LAST_STAGE = "1"  # counted from the end
-VERSION = 2  # of what happens between a file and its features; another one means another cache
-OnProgress = Callable[[int, int, int], None]  # files done, of them extracted anew, files in all
+VERSION = 2  # of the way from a file to its features; another version uses another cache
+OnProgress = Callable[[int, int, int], None]  # files done, those not from the cache, files in all
 
 
 class Extractor(BaseModel):
-    """A frozen backbone, as a user asks for it; see `load_weights` and `Preprocessing` for weights and geometry.
+    """The choice of a frozen backbone; see `load_weights` and `Preprocessing` for weights and geometry.
 
-    One that is not named is the one whose weights are installed, so that nothing need be fetched, or else the paper's.
+    The default backbone is one whose weights are installed, so that no download is needed, or else the paper's.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,39 +49,37 @@ class Extractor(BaseModel):
     backbone: str
     weights: str | None = None
     geometry: Geometry = "whole"
-    mirrored: bool = False  # whether features are the mean of those of an image and of its mirror image
-    until: str | None = None  # the stage that it stops before, see `pren.images.finetune.stages`; None for all of it
-    finetune: Finetuning | None = None  # how the rest learns the seen classes first; None if it does not
+    mirrored: bool = False  # whether to average the features of an image and of its mirror image
+    until: str | None = None  # stop before this stage, see `pren.images.finetune.stages`; None for the whole network
+    finetune: Finetuning | None = None  # how to fine-tune the later stages on the seen classes; None for not at all
 
     @model_validator(mode="before")
     @classmethod
     def _with_backbone(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        own = None if given.get("weights") else installed_backbone()  # weights of a file are those of the paper's
+        own = None if given.get("weights") else installed_backbone()  # a weights file is for the paper's backbone
         given = {"backbone": own or DEFAULT, **given}
         return given if given.get("finetune") is None or given.get("until") else {**given, "until": LAST_STAGE}
 
     @model_validator(mode="after")
     def _mirrored_whole(self) -> Extractor:
-        # What follows a map turned round is not what follows a mirror image: padding has a left and a right.
+        # A mirrored map is not the map of the mirror image, because padding differs between left and right.
         if self.mirrored and self.until is not None:
-            raise ValueError(
-                "mirror images are for a backbone that stays as it is: leave out --mirrored or the training"
-            )
+            raise ValueError("mirror images need a frozen backbone: leave out --mirrored or the training")
         return self
 
     def with_absolute_paths(self) -> Extractor:
-        """The same with a path that holds in any working folder."""
+        """The same with an absolute path of the weights."""
         return self.model_copy(update={"weights": absolute_weights(self.weights)})
 
     def kind_of_weights(self) -> str | None:
-        """None, "random", or "file" wherever that is."""
+        """None, "random" or "file"."""
         return self.weights if self.weights in (None, "random") else "file"
 
 
 class Mirrored(nn.Module):
-    """The mean of what a network makes of images and of their mirror images."""
+    """The mean of a network's features of images and of their mirror images."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -97,7 +94,7 @@ class Mirrored(nn.Module):
 class FrozenBackbone:
     """A network (n, C, H, W) from 0 to 1 -> (n, *shape) that is ready to extract features.
 
-    Facts are what makes its features what they are: the key of a cache, and recorded with every model.
+    `facts` hold all that determines its features: the key of a cache, recorded with every model.
     """
 
     network: nn.Module
@@ -107,17 +104,14 @@ class FrozenBackbone:
 
     @classmethod
     def load(cls, extractor: Extractor, tail: dict[str, Tensor] | None = None) -> FrozenBackbone:
-        """Build it with its weights; a `PrenError` if it cannot be had.
-
-        With the weights of its `tail`, if that has learned something since, it is the whole network.
-        """
+        """Build it with its weights; with the weights of a fine-tuned `tail`, the whole network."""
         name, weights = extractor.backbone, extractor.weights
         backbone = find_backbone(name)
         if not backbone.trained:
             raise PrenError(
                 "weights-missing",
-                f"{name} has no trained weights to freeze: choose another backbone, such as {DEFAULT}, or a method "
-                "that trains one (--method pren without --frozen).",
+                f"{name} has no trained weights: choose another backbone, such as {DEFAULT}, or train one "
+                "(--method pren without --frozen).",
             )
         preprocessing = backbone.preprocessing(weights, extractor.geometry)
         network, width = create_backbone(name, preprocessing.sample_shape, seed=0)
@@ -151,18 +145,18 @@ class FrozenBackbone:
 
 
 def batch_size(device: torch.device) -> int:
-    """How many images go through a network at once."""
+    """How many images go through a backbone at once."""
     return BATCH_ON_CPU if device.type == "cpu" else BATCH
 
 
 @dataclass(frozen=True, eq=False)
 class Extracted:
-    """What became of N image files.
+    """The result of extracting N photographs.
 
     Attributes:
-        rows: (N,) of the cache, -1 for files that cannot be read.
-        problems: The place of each of those, and why.
-        fresh: How many were extracted now, and not found in the cache.
+        rows: (N,) rows of the cache, -1 for photographs that cannot be read.
+        problems: The place of each of those, and the reason.
+        fresh: How many were not in the cache before.
     """
 
     rows: NDArray[np.int64]
@@ -179,17 +173,22 @@ def extract(
     strict: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Extracted:
-    """See to it that the features of all files are in the cache.
+    """Make sure that the features of all files are in the cache.
 
-    Of several processes each takes its share of the files first, and then sees what the others have left in the cache,
-    which may be on a disk of their own.
+    With several processes, each extracts its share of the files first, and then what is missing in its cache: processes
+    on other machines may have caches of their own.
 
-    Files are read and decoded by so many `workers`, 0 for this process itself. One that cannot be read is an error if
-    this is `strict`. Progress is told after every batch. Whoever calls this many times hands in what is known of the
-    cache.
+    Args:
+        files: The photographs.
+        frozen: The backbone.
+        cache: A cache, or its `KnownRows` for repeated calls.
+        fabric: The device and the processes.
+        workers: Processes that read and decode; 0 for this process.
+        strict: Whether an unreadable file is an error.
+        on_progress: Called after every batch.
 
     Raises:
-        PrenError: If the cache cannot be written, or, if `strict`, for the first bad file.
+        PrenError: If the cache cannot be written, or, if `strict`, for the first unreadable file.
     """
     images = files.prepared(frozen.preprocessing)
     index = cache if isinstance(cache, KnownRows) else KnownRows(cache)
@@ -218,17 +217,18 @@ def _extract(
     cache, known = index.cache, index.update()
     found: list[Reading] = []
     extracted: set[bytes] = set()
-    # A generator of its own: workers are seeded from it, though they need no chance, and not from torch's global one.
-    chance = torch.Generator().manual_seed(0)
-    turns = multiprocessing.RLock() if workers else TURNS  # ours alone: a worker that is killed keeps it
+    chance = torch.Generator().manual_seed(0)  # DataLoader would draw the workers' seeds from torch's global generator
+    turns = multiprocessing.RLock() if workers else TURNS  # not shared with other calls: a killed worker keeps it
     read = partial(_read_batch, files, ChainMap({}, known), turns)
     for readings, decoded, levels in DataLoader(
         cast(Dataset[int], places), batch_size(device), num_workers=workers, collate_fn=read, generator=chance
     ):
-        anew = [place for place, key in enumerate(decoded) if key not in extracted]  # another worker may have had it
-        if anew:
-            keys = [decoded[place] for place in anew]
-            cache.append(keys, frozen(levels[anew], device))
+        new = [
+            place for place, key in enumerate(decoded) if key not in extracted
+        ]  # another worker may have read a copy
+        if new:
+            keys = [decoded[place] for place in new]
+            cache.append(keys, frozen(levels[new], device))
             extracted.update(keys)
         found += readings
         if strict and (errors := [reading.error for reading in readings if reading.error]):
@@ -237,9 +237,8 @@ def _extract(
             on_progress(len(found), len(extracted), len(places))
     rows = index.update() if extracted else known
     if lost := sum(not reading.error and reading.key not in rows for reading in found):
-        raise PrenError(
-            "cache-lost", f"{lost} features are no longer in {cache.folder}: they were removed or damaged. Try again."
-        )
+        message = f"{lost} features in {cache.folder} were removed or damaged meanwhile: try again."
+        raise PrenError("cache-lost", message)
     problems = [(place, reading.error) for place, reading in enumerate(found) if reading.error]
     places = np.array([rows.get(reading.key, -1) for reading in found], dtype=np.int64)
     return Extracted(places, problems, len(extracted))
@@ -254,12 +253,12 @@ def _read_batch(
     turns: AbstractContextManager[Any],
     places: list[int],
 ) -> _Batch:
-    """Read some files, in whichever process, and decode those that are not known."""
+    """Read files and decode those that are not known, in a worker or in this process."""
     readings = []
     with without_warnings():
         for place in places:
             readings.append(files.read(place, known, turns))
-            known[readings[-1].key] = -1  # of copies, the first is enough
+            known[readings[-1].key] = -1  # decode only one of several copies
     keys = [reading.key for reading in readings if reading.levels is not None]
-    levels = stacked(readings, files.sample_shape)  # as one tensor they reach another process soonest
+    levels = stacked(readings, files.sample_shape)  # one tensor moves to another process fastest
     return [reading._replace(levels=None) for reading in readings], keys, levels

@@ -1,4 +1,4 @@
-"""Image files: as inputs that are decoded when they are asked for, and inputs written out as image files."""
+"""Image files as inputs that are decoded on demand, and inputs written as image files."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from pren.images.preprocessing import MODES, Levels, Preprocessing, plain
 from pren.images.tars import TarMember
 from pren.problem.inputs import Inputs
 
-USUAL = plain((3, 224, 224))  # until a backbone says what it wants
+USUAL = plain((3, 224, 224))  # until a backbone is chosen
 THREADS = min(8, os.cpu_count() or 1)  # Pillow decodes without Python's lock
 Item = str | TarMember | bytes | Image.Image
 
 
 class Reading(NamedTuple):
-    """An image file: the hash of its content, (C, H, W) levels from 0 to 255 unless it is known, or what is wrong."""
+    """An image file: the hash of its content, and (C, H, W) levels from 0 to 255 unless it is known, or an error."""
 
     key: bytes
     levels: Levels | None
@@ -46,15 +46,13 @@ class Reading(NamedTuple):
 
 
 class ImageFiles(Inputs):
-    """Inputs over image files of one folder, decoded when they are asked for.
-
-    Names are for whoever makes it; as part of a problem it hands out pixels only.
+    """Inputs over image files of one folder, decoded on demand. Methods see the pixels only, not the names.
 
     Args:
         folder: Where the files are.
-        items: The path of each file in that folder. Other things can stand there too: a member of a ``.tar`` file, the
-            bytes of a file, or an image that Pillow has opened.
-        preprocessing: What to bring them to. A backbone that wants something else asks for it with `prepared`.
+        items: The path of each file in that folder, or a member of a ``.tar`` file, the bytes of a file, or an image
+            that Pillow has opened.
+        preprocessing: How they are decoded; `prepared` changes it for a backbone.
     """
 
     photographs = True
@@ -65,7 +63,7 @@ class ImageFiles(Inputs):
         self._preprocessing = preprocessing
 
     def prepared(self, preprocessing: Preprocessing) -> ImageFiles:
-        """The same files as another backbone wants them."""
+        """The same files with the preprocessing of a backbone."""
         return ImageFiles(self._folder, self._items, preprocessing)
 
     def select(self, places: NDArray[np.int64]) -> ImageFiles:
@@ -74,7 +72,7 @@ class ImageFiles(Inputs):
 
     @property
     def on_disk(self) -> bool:
-        """Whether all of them are files, and none is in memory."""
+        """Whether all of them are files, none in memory."""
         return all(isinstance(item, str | TarMember) for item in self._items)
 
     @property
@@ -96,7 +94,7 @@ class ImageFiles(Inputs):
         """Decode some of them, in several threads.
 
         Returns:
-            (n, C, H, W) levels from 0 to 255 of those that can be read, and for each place why not: "" if it can.
+            (n, C, H, W) levels from 0 to 255 of those that can be read, and for each place an error, "" if it has none.
         """
         with without_warnings(), ThreadPoolExecutor(THREADS) as threads:
             readings = list(threads.map(self.read, places))
@@ -105,9 +103,9 @@ class ImageFiles(Inputs):
     def read(
         self, place: int, known: Container[bytes] | None = None, turns: AbstractContextManager[Any] = TURNS
     ) -> Reading:
-        """Read and decode a file. With `known`, its content is hashed, and not decoded if it is among those.
+        """Read, hash and decode a file, unless its hash is in `known`; without `known` it is not hashed.
 
-        Large files and pictures take `turns`.
+        Large files and images take `turns`.
         """
         item, path, key = self._items[place], self._path(place), b""
         try:
@@ -122,7 +120,7 @@ class ImageFiles(Inputs):
             return Reading(b"", None, str(error))
 
     def thumbnail(self, place: int, side: int) -> Image.Image | None:
-        """A file as a small square for people to look at; None if it cannot be read (any more)."""
+        """A file as a small square, for people; None if it cannot be read."""
         item, path = self._items[place], self._path(place)
         try:
             with without_warnings():
@@ -131,38 +129,38 @@ class ImageFiles(Inputs):
             return None
 
     def path(self, place: int) -> Path | None:
-        """Where a file is; None for what is no file of its own."""
+        """The path of a file; None for an item that is not a file of its own."""
         return self._path(place) if isinstance(self._items[place], str) else None
 
     def content(self, place: int) -> bytes:
-        """The bytes of a file; a `PrenError` if it cannot be read, or is an image that Pillow has opened."""
+        """The bytes of a file; `PrenError` if it cannot be read, or is an image that Pillow has opened."""
         content = _content(self._items[place], self._path(place))
         if not isinstance(content, bytes):
-            raise PrenError("input-open", f"{self._path(place)} is open, and no file.")
+            raise PrenError("input-open", f"{self._path(place)} is an opened image, not a file: give its path.")
         return content
 
     def _path(self, place: int) -> Path:
-        """Where a file is, or what to call it."""
+        """The path of a file, or a name for messages."""
         item = self._items[place]
         if isinstance(item, TarMember):
             return Path(str(item))
-        return self._folder / item if isinstance(item, str) else Path(f"Picture {place}")
+        return self._folder / item if isinstance(item, str) else Path(f"Photograph {place}")
 
     def looks(self) -> bytes:
-        """A hash of what shows that the files are still the same without reading them: paths, sizes, times."""
+        """A hash of paths, sizes and times, to see without reading them whether files have changed."""
         known, tars = hashlib.sha256(), dict[str, str]()
         for place, item in enumerate(self._items):
             if isinstance(item, TarMember):
                 if item.tar not in tars:
                     tars[item.tar] = _stamp(Path(item.tar))
-                said = f"{item!r} {tars[item.tar]}"
+                line = f"{item!r} {tars[item.tar]}"
             else:
-                said = f"{self._path(place)} {_stamp(self._path(place))}" if isinstance(item, str) else f"{place}"
-            known.update(f"{said}\n".encode("utf-8", "backslashreplace"))
+                line = f"{self._path(place)} {_stamp(self._path(place))}" if isinstance(item, str) else f"{place}"
+            known.update(f"{line}\n".encode("utf-8", "backslashreplace"))
         return known.digest()
 
     def digest(self) -> bytes:
-        """A hash of the files' content, in their order, and what they are brought to; not of their names."""
+        """A hash of the files' content, in their order, and of the preprocessing; not of their names."""
         content = hashlib.sha256(f"{self._preprocessing.model_dump_json()}{len(self)}".encode())
         for place in range(len(self)):
             content.update(hashlib.sha256(read_image_file(self._path(place))).digest())
@@ -170,19 +168,17 @@ class ImageFiles(Inputs):
 
 
 class ImageFolder(ImageFiles):
-    """All image files of a folder and its subfolders, sorted by path; a `PrenError` if there are none.
+    """All image files of a folder and its subfolders, sorted by path; `PrenError` if there are none.
 
-    A link that leads out of the folder is refused: it could name any file there is.
+    A link that leads out of the folder is refused, because it could lead to any file.
     """
 
     def __init__(self, folder: str | Path, preprocessing: Preprocessing = USUAL) -> None:
         self.names = list_images(folder)
         super().__init__(folder, self.names, preprocessing)
         if not self.names:
-            raise PrenError(
-                "no-photographs",
-                f"There are no images in {folder}: it needs files that end in {', '.join(EXTENSIONS)}.",
-            )
+            message = f"There are no photographs in {folder}: add files that end in {', '.join(EXTENSIONS)}."
+            raise PrenError("no-photographs", message)
 
 
 def _bytes_to_read(item: Item, path: Path) -> int:
@@ -206,17 +202,14 @@ def _stamp(path: Path) -> str:
 
 
 def image_files(inputs: Inputs) -> ImageFiles:
-    """Inputs as the image files that they are; a `PrenError` if they are something else."""
+    """Inputs as `ImageFiles`; `PrenError` if they are not photographs."""
     if not isinstance(inputs, ImageFiles):
-        raise PrenError(
-            "no-photographs",
-            "A backbone turns photographs into features, but these data are no image files: leave it out.",
-        )
+        raise PrenError("no-photographs", "A backbone needs photographs, and these data have none: leave it out.")
     return inputs
 
 
 def stacked(readings: Iterable[Reading], shape: tuple[int, ...]) -> Tensor:
-    """(n, *shape) levels of those that have any."""
+    """(n, *shape) levels of the readings that have them."""
     levels = [reading.levels for reading in readings if reading.levels is not None]
     return torch.from_numpy(np.array(levels, dtype=np.uint8).reshape(-1, *shape))
 
@@ -225,9 +218,7 @@ def save_images(inputs: Inputs, indices: NDArray[np.int64], folder: str | Path) 
     """Write some inputs, (1 or 3, H, W) from 0 to 1, as image-0000.png, ... in the order of `indices`."""
     shape = inputs.sample_shape
     if len(shape) != 3 or shape[0] not in MODES:
-        raise PrenError(
-            "inputs-shape", f"Only inputs of shape (1 or 3, H, W) can be written as image files, not {shape}."
-        )
+        raise PrenError("inputs-shape", f"Image files need inputs of shape (1 or 3, H, W), not {shape}.")
     paths = [Path(folder) / f"image-{number:04d}.png" for number in range(len(indices))]
     levels = (inputs[indices].clamp(0, 1) * 255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
     try:
@@ -235,7 +226,5 @@ def save_images(inputs: Inputs, indices: NDArray[np.int64], folder: str | Path) 
         for path, image in zip(paths, levels, strict=True):
             Image.fromarray(image[..., 0] if shape[0] == 1 else image).save(path)
     except OSError as error:
-        raise PrenError(
-            "write-failed", f"Images cannot be written to {folder} ({error}): choose another folder."
-        ) from error
+        raise PrenError("write-failed", f"Cannot write images to {folder} ({error}): choose another folder.") from error
     return paths

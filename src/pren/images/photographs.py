@@ -1,4 +1,4 @@
-"""A problem of photographs, made ready to be learned: without the files that cannot be read, and maybe as features."""
+"""Prepare a problem of photographs: leave out unreadable files, and turn photographs into features."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from pren.training.processes import agreed, single_process
 
 log = logging.getLogger(__name__)
 
-SHOWN = 5  # how many of the files that cannot be read are named
-Trouble = list[tuple[int, str]]  # the place of a file, and what is wrong with it
+SHOWN = 5  # unreadable files that a message names
+Trouble = list[tuple[int, str]]  # the place of a file, and its error
 
 
 class ExtractorRecord(BaseModel):
-    """What a model of features has to know to be given images: what the user asked for, and what that was."""
+    """What a model of features needs to read photographs: the user's choice of an extractor, and its facts."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -36,12 +36,12 @@ class ExtractorRecord(BaseModel):
 
 
 def has_photographs(problem: Problem) -> bool:
-    """Whether the inputs of a problem are image files."""
+    """Whether the inputs of a problem are photographs."""
     return problem.train.photographs and problem.pool.photographs
 
 
 def leave_out_unreadable(problem: Problem, answers: Answers | None) -> tuple[Problem, Answers | None]:
-    """Decode every photograph once, and leave out what cannot be decoded, before hours of training stop at it."""
+    """Decode every photograph once and leave out unreadable ones, which would stop training later."""
     in_train, in_pool = (unreadable_files(image_files(inputs)) for inputs in (problem.train, problem.pool))
     return _without(problem, answers, in_train, in_pool)
 
@@ -63,17 +63,17 @@ def freeze(
     workers: int = WORKERS,
     on_progress: OnProgress | None = None,
 ) -> tuple[Problem, Answers | None]:
-    """Turn a problem of photographs into one of features, from a frozen backbone and through its cache.
+    """Turn a problem of photographs into one of features, with a frozen backbone and its cache.
 
-    An extractor that stops before a stage makes what goes into it, and the rest of the network is the problem's
-    backbone, for a method that trains one.
+    An extractor that stops before a stage makes the inputs of that stage, and the rest of the network becomes the
+    problem's backbone, for a method that trains one.
 
     Args:
-        problem: With image files as inputs.
-        answers: Its answers, without those of files that cannot be read in what is returned.
+        problem: With photographs as inputs.
+        answers: Its answers; those of unreadable photographs are left out of the result.
         extractor: The backbone, or several side by side; a name, or ``a+b``, means trained weights.
         cache: The folder of the cache; see `cache_folder`.
-        fabric: Where to compute, launched; None for one process on the best device there is.
+        fabric: The device and the processes, launched; None for one process on the best device.
         workers: Processes that read and decode.
         on_progress: Called after every batch.
 
@@ -83,7 +83,7 @@ def freeze(
     parts = [image_files(inputs) for inputs in (problem.train, problem.pool)]
     fabric = fabric or single_process()
     extractor = Extractor(backbone=extractor) if isinstance(extractor, str) else extractor
-    with agreed(fabric):  # another machine may lack the weights, or have no room
+    with agreed(fabric):  # another machine may lack the weights or disk space
         frozen = SideBySide.load(extractor)
         store = FeatureStore(cache, frozen)
     found = [store.extract(files, fabric, workers, on_progress=on_progress) for files in parts]
@@ -99,10 +99,9 @@ def freeze(
 def recorded_backbone(
     record: dict[str, Any], weights: str | None = None, tail: dict[str, Tensor] | None = None
 ) -> SideBySide:
-    """What made the features that a model was trained on; a `PrenError` if it is not the same any more.
+    """The extractor that a model was trained with; `PrenError` if it has changed.
 
-    `record` is the model's `extractor_`, `tail` its `tail_`; `weights` the file with its weights, if it is not where it
-    was.
+    `record` is the model's `extractor_`, `tail` its `tail_`, and `weights` the file of its weights if it was moved.
     """
     try:
         known = ExtractorRecord.model_validate(record)
@@ -115,9 +114,9 @@ def recorded_backbone(
 
 
 def whole_backbone(record: dict[str, Any], weights: str | None, tail: dict[str, Tensor]) -> FrozenBackbone:
-    """A recorded backbone that stops before a stage, in one piece with the weights of a tail that was trained since."""
+    """A recorded backbone that stops before a stage, joined with the weights of a trained tail."""
     asked = ExtractorRecord.model_validate(record).asked
-    recorded_backbone(record, weights)  # says what is wrong with it
+    recorded_backbone(record, weights)  # raises if it has changed
     return FrozenBackbone.load(asked if weights is None else asked.model_copy(update={"weights": weights}), tail)
 
 
@@ -126,30 +125,27 @@ def check_same_facts(facts: dict[str, Any], known: dict[str, Any]) -> None:
     if facts != known:
         raise PrenError(
             "weights-other",
-            f"The weights or the preprocessing of {facts['backbone']} are not those that the model was trained with: "
-            "give the file that it was trained with (--weights FILE), or the version of timm.",
+            f"The weights or the preprocessing of {facts['backbone']} are not those of the model's training: "
+            "give the original file (--weights FILE), or install the original version of timm.",
         )
 
 
 def _without(
     problem: Problem, answers: Answers | None, in_train: Trouble, in_pool: Trouble
 ) -> tuple[Problem, Answers | None]:
-    """The same but for some files of each kind."""
+    """The problem and the answers without unreadable files."""
     if not in_train and not in_pool:
         return problem, answers
     train, pool = problem.train, problem.pool
     reasons = [reason for _, reason in in_train + in_pool]
     some = " ".join(reasons[:SHOWN]) + (" ..." if len(reasons) > SHOWN else "")
-    log.warning("%d of %d image files cannot be read and are left out: %s", len(reasons), len(train) + len(pool), some)
+    log.warning("%d of %d photographs cannot be read and are left out: %s", len(reasons), len(train) + len(pool), some)
     bad_train, bad_pool = (np.array([place for place, _ in bad], dtype=np.int64) for bad in (in_train, in_pool))
     if len(bad_train) == len(train):
-        raise PrenError("input-unreadable", f"None of the labelled images can be read: {reasons[0]}")
+        raise PrenError("input-unreadable", f"None of the labelled photographs can be read: {reasons[0]}")
     for label in set(problem.labels) - set(np.delete(problem.labels, bad_train)):
-        raise PrenError(
-            "input-unreadable",
-            f"None of the labelled images of class {problem.classes.names[label]!r} can be read, so it would no longer "
-            f"be a seen class: {next(reason for place, reason in in_train if problem.labels[place] == label)}",
-        )
+        name, first = problem.classes.names[label], next(why for i, why in in_train if problem.labels[i] == label)
+        raise PrenError("input-unreadable", f"No labelled photograph of class {name!r} can be read: {first}")
     problem = replace(
         problem,
         train=train.select(np.delete(np.arange(len(train)), bad_train)),

@@ -1,4 +1,4 @@
-"""bfloat16 on a CPU: some virtual CPUs announce instructions (AMX) that kill the process that uses them."""
+"""bfloat16 on a CPU: some virtual CPUs claim to have instructions (AMX) that kill a process."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from pren.foundation.errors import PrenError
 
 Precision = Literal["float32", "bfloat16"]
 
-# What oneDNN obeys when it first computes something, so it is too late for it in a process that has.
-LOWER = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
-SECONDS = 120  # most of it is the import of torch, beside other busy processes
+LOWER = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"  # oneDNN reads it once, at its first computation in a process
+SECONDS = 120  # importing torch is slow on a busy machine
 TRIAL = """
 import sys
 sys.path[:] = sys.argv[1:]
@@ -28,15 +27,15 @@ with torch.autocast("cpu", torch.bfloat16):
 
 
 def check_bfloat16() -> None:
-    """Try bfloat16 on this CPU, once per process; a `PrenError` if it does not work."""
+    """Try bfloat16 on this CPU, once per process; `PrenError` if it does not work."""
     if not _works():
         other = f", or set {LOWER} before you start pren" if _works(LOWER) else ""
-        raise PrenError("precision-cpu", f"bfloat16 does not work on this CPU: take precision=float32{other}.")
+        raise PrenError("precision-cpu", f"bfloat16 does not work on this CPU: use precision=float32{other}.")
 
 
 @cache
 def _works(variable: str = "") -> bool:
-    """Whether a child process survives products in bfloat16, with an environment variable of its own."""
+    """Whether a child process survives products in bfloat16, with this environment variable."""
     name, _, value = variable.partition("=")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **({name: value} if variable else {})}
     command = [sys.executable, "-I", "-c", TRIAL, *sys.path]

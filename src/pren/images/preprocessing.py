@@ -1,4 +1,4 @@
-"""What becomes of an image file before a backbone sees it."""
+"""How an image file is prepared for a backbone."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Levels = NDArray[np.uint8]
 
 
 class Preprocessing(BaseModel):
-    """How an image becomes numbers. It is kept with every model and cache made with it.
+    """How an image becomes numbers; saved with every model and cache.
 
     Attributes:
         sample_shape: (C, H, W): C is 1 (grey) or 3 (colour).
         interpolation: How pixels are resampled.
-        geometry: "whole" squeezes the whole image to H x W, as the paper does. "timm" brings the shorter side to the
-            size and cuts out the middle, as the backbone's authors evaluate it.
-        crop_pct: For "timm": the share of the resized image that is kept; beyond 1, the image gets a margin.
-        crop_mode: For "timm": how it is cut.
+        geometry: "whole" resizes the whole image to H x W, as in the paper. "timm" resizes the shorter side and crops
+            the middle, as the backbone's authors evaluate it.
+        crop_pct: For "timm": the share of the resized image that is kept; above 1, the image gets a margin.
+        crop_mode: For "timm": how it is cropped.
         mean: Of each channel, from 0 to 1. The backbone subtracts it.
         std: Of each channel. The backbone divides by it.
     """
@@ -56,18 +56,17 @@ class Preprocessing(BaseModel):
 
 
 def plain(sample_shape: tuple[int, ...]) -> Preprocessing:
-    """Bring images to a shape and do nothing else; a `PrenError` if they cannot have it."""
+    """Only resize images to a shape; `PrenError` if images cannot have it."""
     try:
         return Preprocessing.model_validate({"sample_shape": sample_shape})
     except ValidationError as error:
-        raise PrenError(
-            "inputs-shape", f"Image files become (1 or 3, H, W), not {sample_shape}: give arrays instead."
-        ) from error
+        message = f"Image files become (1 or 3, H, W), not {sample_shape}: give arrays instead."
+        raise PrenError("inputs-shape", message) from error
 
 
 @cache
 def _timm_geometry(wanted: Preprocessing) -> Callable[[Image.Image], Tensor | Levels]:
-    """timm's own way from an image to levels; normalisation is the backbone's."""
+    """timm's transform from an image to levels; the backbone normalises."""
     transform = import_timm().data.create_transform(
         wanted.sample_shape,
         interpolation=wanted.interpolation,

@@ -1,4 +1,4 @@
-"""Frozen backbones side by side: the features that each makes of an image, brought to one scale, next to each other."""
+"""Frozen backbones side by side: their features of an image, scaled and concatenated."""
 
 from __future__ import annotations
 
@@ -25,77 +25,71 @@ from pren.images.weights import RANDOM
 from pren.problem.inputs import Inputs
 from pren.training.processes import agreed
 
-SCALE = "unit length"  # of each backbone's features of an image
+SCALE = "unit length"  # of each block of features
 
 
 @dataclass(frozen=True, eq=False)
 class SideBySide:
     """One frozen backbone, or several.
 
-    What one makes is left as it is. Of several, each makes a block of features, and an image's blocks are brought to
-    unit length: so none counts for more because its numbers are larger, and nothing has to be known but the image.
+    The features of a single one stay as they are. Each of several makes a block of features, scaled to unit length, so
+    that no backbone dominates by larger numbers. The scale only depends on the image itself.
     """
 
     parts: tuple[FrozenBackbone, ...]
 
     @classmethod
     def load(cls, extractor: Extractor, tail: dict[str, Tensor] | None = None) -> SideBySide:
-        """Build each with its weights; a `PrenError` if one cannot be had, or not beside others.
-
-        A single one may have a `tail` that has learned something since.
-        """
+        """Build each with its weights; a single one can have a fine-tuned `tail`."""
         return cls(tuple(FrozenBackbone.load(each, tail) for each in single_extractors(extractor)))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of an image's features."""
+        """The shape of an image's features."""
         return joined_shape([part.shape for part in self.parts])
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What makes the features what they are, recorded with every model."""
+        """All that determines the features, recorded with every model."""
         each = [part.facts for part in self.parts]
         if len(each) == 1:
             return each[0]
         return {"backbone": PLUS.join(facts["backbone"] for facts in each), "scale": SCALE, "parts": each}
 
     def __call__(self, levels: Sequence[Tensor], device: torch.device) -> NDArray[np.float32]:
-        """Features (n, *shape) of n images as each backbone wants them, levels from 0 to 255, rounded as in a cache."""
+        """Features (n, *shape), rounded as in a cache, of n images prepared for each backbone, levels from 0 to 255."""
         made = (part(each, device) for part, each in zip(self.parts, levels, strict=True))
         return joined([torch.from_numpy(block).half().float() for block in made]).numpy()
 
 
 def single_extractors(extractor: Extractor) -> list[Extractor]:
-    """What is asked of each backbone; a `PrenError` for what cannot be asked of several."""
+    """The extractor of each backbone; `PrenError` for options that need a single backbone."""
     names = split_names(extractor.backbone)
     if len(names) > 1 and extractor.weights not in (None, RANDOM):
-        raise PrenError(
-            "backbone-several",
-            f"A file with weights is for one network, and {extractor.backbone} are {len(names)}: name one.",
-        )
+        message = f"A weights file is for one backbone, but {extractor.backbone} are {len(names)}: name one."
+        raise PrenError("backbone-several", message)
     if len(names) > 1 and extractor.until is not None:
-        raise PrenError(
-            "backbone-several",
-            f"One backbone can be trained from a stage on, and {extractor.backbone} are {len(names)}: leave out "
-            "--train-from and --finetune, or name one.",
+        message = (
+            f"{extractor.backbone} are {len(names)} backbones: leave out --train-from and --finetune, or name one."
         )
+        raise PrenError("backbone-several", message)
     return [extractor.model_copy(update={"backbone": name}) for name in names]
 
 
 def joined(blocks: Sequence[Tensor]) -> Tensor:
-    """Features (n, D_i) of each backbone as (n, D); a single block is left as it is."""
+    """Features (n, D_i) of each backbone as (n, D); a single block stays as it is."""
     if len(blocks) == 1:
         return blocks[0]
     return torch.cat([nn.functional.normalize(block, dim=1) for block in blocks], dim=1)
 
 
 def joined_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Of what `joined` makes of an image."""
+    """The shape of the result of `joined` for one image."""
     return shapes[0] if len(shapes) == 1 else (sum(map(math.prod, shapes)),)
 
 
 class JoinedFeatures(Inputs):
-    """The features of N images from several caches, next to each other."""
+    """The features of N images from several caches, concatenated."""
 
     def __init__(self, blocks: Sequence[CachedFeatures]) -> None:
         self._blocks = blocks
@@ -116,7 +110,7 @@ class JoinedFeatures(Inputs):
         return JoinedFeatures([block.select(places) for block in self._blocks])
 
     def digest(self) -> bytes:
-        """A hash of what the features were made from, and by what."""
+        """A hash of the photographs and the extractors."""
         content = hashlib.sha256(SCALE.encode())
         for block in self._blocks:
             content.update(block.digest())
@@ -125,12 +119,12 @@ class JoinedFeatures(Inputs):
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """What became of image files.
+    """The features of photographs.
 
     Attributes:
         inputs: The features of those that can be read, in their order.
-        problems: The place of each of the others, and why.
-        fresh: How many images went through a network now, through the one that had most to do.
+        problems: The place of each of the others, and the reason.
+        fresh: How many photographs were not in the cache; the largest number of any backbone.
     """
 
     inputs: Inputs
@@ -139,11 +133,11 @@ class Features:
 
 
 class FeatureStore:
-    """What backbones have made of image files, in a cache for each: what one has made alone serves it beside others.
+    """The features of backbones, with a cache for each, which it shares with its use alone or beside others.
 
     Args:
-        folder: Where caches are; see `cache_folder`.
-        backbones: Which.
+        folder: The folder of the caches; see `cache_folder`.
+        backbones: The backbones.
     """
 
     def __init__(self, folder: str | Path | None, backbones: SideBySide) -> None:
@@ -152,7 +146,7 @@ class FeatureStore:
 
     @property
     def folder(self) -> Path:
-        """Where the features are: of several backbones, the folder with the folder of each."""
+        """The folder of the features; for several backbones, the parent of their folders."""
         own = self._known[0].cache.folder
         return own if len(self._known) == 1 else own.parent
 
@@ -164,10 +158,10 @@ class FeatureStore:
         strict: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Features:
-        """The features of files, those that are not kept yet made by one backbone after the other; see `extract`.
+        """The features of files, extracted by one backbone after the other where they are missing; see `extract`.
 
-        Each backbone has the files decoded for itself, as it would alone: a large JPEG is decoded at a fraction of its
-        size, and at which one depends on what is wanted.
+        The files are decoded for each backbone separately, as if it were alone: the size at which a large JPEG is
+        decoded depends on the backbone.
         """
         pairs = zip(self.backbones.parts, self._known, strict=True)
         found = [extract(files, part, known, fabric, workers, strict, on_progress) for part, known in pairs]
@@ -176,9 +170,7 @@ class FeatureStore:
         blocks = [known.cache.inputs(each.rows[good]) for known, each in rows]
         with agreed(fabric):
             if len({tuple(block.keys()) for block in blocks}) > 1:
-                raise PrenError(
-                    "files-changed", "Image files have changed while their features were extracted: try again."
-                )
+                raise PrenError("files-changed", "Photographs changed while their features were extracted: try again.")
         reasons = {place: why for each in reversed(found) for place, why in each.problems}
         inputs = blocks[0] if len(blocks) == 1 else JoinedFeatures(blocks)
         return Features(inputs, sorted(reasons.items()), max(each.fresh for each in found))

@@ -14,8 +14,7 @@ class SmallCNN(nn.Module):
     """Three convolutions, for images of about 16 x 32 pixels.
 
     GroupNorm, not BatchNorm: an image's features do not depend on the rest of its batch, so several processes compute
-    what one would. The last pooling keeps the left and the right of the image apart, because what stands where can be
-    what tells two classes from each other (12 and 21).
+    the same as one. The last pooling keeps left and right apart, because position can distinguish classes (12 and 21).
     """
 
     def __init__(self, channels: int) -> None:
@@ -38,7 +37,7 @@ class SmallCNN(nn.Module):
 
 def _convolution(before: int, after: int) -> list[nn.Module]:
     return [
-        nn.Conv2d(before, after, kernel_size=3, padding=1, bias=False),  # GroupNorm brings its own bias
+        nn.Conv2d(before, after, kernel_size=3, padding=1, bias=False),  # GroupNorm has a bias
         nn.GroupNorm(8, after),
         nn.ReLU(inplace=True),
     ]

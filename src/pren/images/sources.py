@@ -1,4 +1,4 @@
-"""Pictures as people hand them in: files, folders, lists of files, shards, encoded bytes, images of Pillow's."""
+"""Open photographs in every form that users give: files, folders, lists, shards, encoded bytes, Pillow images."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ Named = tuple[str, Item]
 
 
 def open_pictures(images: Any, column: str | None = None) -> tuple[list[str], ImageFiles] | None:
-    """Take pictures, one or several.
+    """Open one or several photographs.
 
     Args:
         images: Paths (of image files, of folders, of ``.tar`` files, of ``.txt`` files with a path on each line), the
-            bytes of encoded images, images of Pillow's, (H, W, 3) arrays of levels from 0 to 255 (uint8).
-        column: With it, ``.csv`` files are lists, too: which column has the paths.
+            bytes of encoded images, Pillow images, (H, W, 3) arrays of levels from 0 to 255 (uint8).
+        column: The column of ``.csv`` files that lists paths.
 
     Returns:
-        What to call each (its path, or its place if it is in memory), and what they are; None if these are no pictures.
+        The name of each (its path, or its place if it is in memory), and the files; None if `images` has another form.
 
     Raises:
-        PrenError: If there is no such file, or a folder, a list or a shard has no images.
+        PrenError: If there is no such file, or a folder, a list or a shard has no photographs.
     """
-    alone = _is_picture(images)
-    if not alone and not (isinstance(images, Sequence) and all(map(_is_picture, images))):
+    alone = _is_photograph(images)
+    if not alone and not (isinstance(images, Sequence) and all(map(_is_photograph, images))):
         return None
     found: list[Named] = []
     for image in [images] if alone else images:
@@ -44,12 +44,12 @@ def open_pictures(images: Any, column: str | None = None) -> tuple[list[str], Im
             found += _at(Path(image), str(image), alone, column)
         else:
             found.append((str(len(found)), _in_memory(image)))
-    # A name on disk can be any bytes, but tables are UTF-8.
+    # File names can be any bytes, but tables are UTF-8.
     names = [name.encode("utf-8", "backslashreplace").decode() for name, _ in found]
     return names, ImageFiles("", [item for _, item in found])
 
 
-def _is_picture(image: Any) -> bool:
+def _is_photograph(image: Any) -> bool:
     if isinstance(image, np.ndarray):
         return image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] in (3, 4)
     return isinstance(image, str | os.PathLike | bytes | bytearray | Image.Image)
@@ -62,7 +62,7 @@ def _in_memory(image: Any) -> bytes | Image.Image:
 
 
 def _at(path: Path, given: str, alone: bool, column: str | None) -> Iterator[Named]:
-    """What is at a path; if that is all there is, what it holds is called as it is there."""
+    """The photographs at a path; if it is the only path, their names are relative to it."""
     kind = path.suffix.lower()
     if path.is_dir():
         for name in ImageFolder(path).names:
@@ -80,7 +80,7 @@ def _at(path: Path, given: str, alone: bool, column: str | None) -> Iterator[Nam
 
 
 def _listed(path: Path, column: str | None) -> list[str]:
-    """The paths that a list has; they hold from where the list is."""
+    """The paths in a list, relative to its folder."""
     content = read_bytes(path, MOST_BYTES)
     if path.suffix.lower() == ".txt":
         lines = (line.rstrip(b"\r") for line in content.split(b"\n"))
@@ -88,9 +88,9 @@ def _listed(path: Path, column: str | None) -> list[str]:
     else:
         names = _column(path, content, column)
     if not names:
-        raise PrenError("list-empty", f"{path} lists no files.")
+        raise PrenError("list-empty", f"{path} lists no files: write one path per line.")
     if any("\0" in name for name in names):
-        raise PrenError("list-binary", f"{path} is no list of files: it holds zeros.")
+        raise PrenError("list-binary", f"{path} is not a list of files: it holds zero bytes.")
     return names
 
 
@@ -99,10 +99,9 @@ def _column(path: Path, content: bytes, column: str | None) -> list[str]:
         table = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         header = list(table.fieldnames or ())
         if column not in header:
-            said = "Say" if column is None else f"{path} has no column {column!r}: say"
-            raise PrenError(
-                "column-unknown", f"{said} which column of {path} has the paths (--column NAME): {', '.join(header)}."
-            )
+            which = "" if column is None else f"{path} has no column {column!r}. "
+            message = f"{which}Name the column of {path} with the paths (--column NAME): {', '.join(header)}."
+            raise PrenError("column-unknown", message)
         return [from_cell(row[column]) for row in table if row[column]]
     except (ValueError, csv.Error) as error:
         raise PrenError("list-unreadable", f"{path} cannot be read as a table in UTF-8: {reason(error)}.") from error

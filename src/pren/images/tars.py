@@ -1,4 +1,4 @@
-"""Images in a ``.tar`` file (a shard, as WebDataset has them), read where they stand: nothing is ever unpacked."""
+"""Photographs in a ``.tar`` file (a shard, as in WebDataset), read in place: nothing is unpacked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pren.images.folders import EXTENSIONS
 
 
 class TarMember(NamedTuple):
-    """Where an image stands in a ``.tar`` file, or what is wrong with it."""
+    """The position of an image in a ``.tar`` file, or its fault."""
 
     tar: str
     name: str
@@ -26,7 +26,7 @@ class TarMember(NamedTuple):
         return f"{self.tar}/{self.name}"
 
     def read(self) -> bytes:
-        """Its content; a `PrenError` if it cannot be read."""
+        """Its content; `PrenError` if it cannot be read."""
         try:
             if self.fault:
                 raise ValueError(self.fault)
@@ -37,16 +37,14 @@ class TarMember(NamedTuple):
                 raise ValueError(f"it ends after {len(content)} of {self.size} bytes")
             return content
         except (OSError, ValueError) as error:
-            raise PrenError(
-                "input-unreadable", f"{self} cannot be read as an image ({reason(error)}): mend it, or leave it out."
-            ) from error
+            message = f"{self} cannot be read as an image ({reason(error)}): repair or remove it."
+            raise PrenError("input-unreadable", message) from error
 
 
 def list_tar(path: str | Path) -> list[TarMember]:
-    """The images of a ``.tar`` file, in its order; a `PrenError` if it is damaged, packed, or has none.
+    """The images of a ``.tar`` file, in its order; `PrenError` if it is damaged, compressed, or has none.
 
-    What is named as an image but is no ordinary file (a link, a device), or has a name that leads elsewhere, is there
-    with its fault.
+    An image that is not an ordinary file (a link, a device), or whose name leads out of the file, has a fault.
     """
     found: list[TarMember] = []
     check_file(Path(path))
@@ -54,7 +52,7 @@ def list_tar(path: str | Path) -> list[TarMember]:
         with tarfile.open(path, "r:") as archive:
             whole, before = os.path.getsize(path), -1  # noqa: PTH202 - of the same name as tarfile has opened
             while (member := archive.next()) is not None:
-                archive.members.clear()  # type: ignore[attr-defined]  # or it would keep a million of them
+                archive.members.clear()  # type: ignore[attr-defined]  # or it would keep all of them in memory
                 if not before < member.offset <= member.offset_data <= member.offset_data + member.size <= whole:
                     raise ValueError(f"{member.name!r} reaches beyond its end")
                 before = member.offset
@@ -63,26 +61,25 @@ def list_tar(path: str | Path) -> list[TarMember]:
             _check_end(Path(path), archive.offset)
     except (tarfile.TarError, OSError, ValueError, OverflowError, RecursionError) as error:
         what = f"{path} cannot be read as a .tar file ({reason(error)})"
-        raise PrenError("tar-unreadable", f"{what}: make it anew, and unpack a compressed one (gunzip).") from error
+        raise PrenError("tar-unreadable", f"{what}: write it again, without compression (gunzip).") from error
     if not found:
-        raise PrenError(
-            "no-photographs", f"There are no images in {path}: it needs files that end in {', '.join(EXTENSIONS)}."
-        )
+        message = f"There are no photographs in {path}: add files that end in {', '.join(EXTENSIONS)}."
+        raise PrenError("no-photographs", message)
     return found
 
 
 def _fault(member: tarfile.TarInfo) -> str:
     if not member.isreg() or member.issparse():
-        return "it is no ordinary file"
+        return "it is not an ordinary file"
     if PurePosixPath(member.name).is_absolute() or ".." in PurePosixPath(member.name).parts:
         return "its name leads out of the .tar file"
     if member.size > MOST_BYTES:
-        return f"it has {member.size} bytes, and image files at most {MOST_BYTES}"
+        return f"it has {member.size} bytes, more than {MOST_BYTES}"
     return ""
 
 
 def _check_end(path: Path, place: int) -> None:
-    """What follows the last member has to be zeros: at something that it cannot read, tarfile just stops."""
+    """Zeros must follow the last member: tarfile silently stops at a header that it cannot read."""
     with path.open("rb") as file:
         file.seek(place)
         if file.read(tarfile.BLOCKSIZE).strip(b"\0"):

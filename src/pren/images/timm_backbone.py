@@ -1,4 +1,4 @@
-"""timm's networks as backbones."""
+"""Networks of timm as backbones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pren.images.weights import load_weights, package_of
 
 
 class TimmModel:
-    """A model of timm's: what follows a dot in its name says which of its trained weights, if it has them."""
+    """A model of timm; a tag after a dot in its name selects its trained weights."""
 
     trained = True
 
@@ -26,9 +26,8 @@ class TimmModel:
         except RuntimeError as error:
             base = name.partition(".")[0]
             tags = ", ".join(timm.list_models(f"{base}.*", pretrained=True)) or base
-            raise PrenError(
-                "weights-unknown", f"Backbone {base} has no weights {name!r}: choose one of {tags}."
-            ) from error
+            message = f"Backbone {base} has no weights {name!r}: choose one of {tags}."
+            raise PrenError("weights-unknown", message) from error
         _, height, width = self._config.input_size
         source = "weights of the extra 'photos'" if package_of(name) else "weights from the hub"
         self.summary = f"{height} x {width} pixels, {source}"
@@ -43,7 +42,7 @@ class TimmModel:
         return TimmBackbone(model, self.preprocessing("random"), precision, train_statistics)
 
     def preprocessing(self, weights: str | None = None, geometry: Geometry = "whole") -> Preprocessing:
-        """What image files are brought to: as timm says, and with the normalisation that its weights want."""
+        """timm's preprocessing, with the normalisation of the weights."""
         config, package = self._config, package_of(self.name, weights)
         return Preprocessing(
             sample_shape=config.input_size,
@@ -56,22 +55,22 @@ class TimmModel:
         )
 
     def give_weights(self, network: nn.Module, weights: str | None = None) -> None:
-        """Give a network that `create` built weights (see `load_weights`) and their normalisation."""
+        """Load weights (see `load_weights`) and their normalisation into a network of `create`."""
         network = cast(TimmBackbone, network)
         load_weights(network.model, self.name, weights)
         network.normalise_as(self.preprocessing(weights))
 
 
 class TimmBackbone(nn.Module):
-    """A timm network without its classifier, with the normalisation that it was trained with.
+    """A timm network without its classifier, with the normalisation of its training.
 
     Args:
         model: Built with ``num_classes=0``.
-        wanted: Says how images are normalised.
-        precision: What convolutions compute in; weights, and the features, are float32 in any case.
-        train_statistics: Whether BatchNorm goes by each batch while training, and learns from it. If not, it keeps the
-            statistics it came with: an image's features do not depend on its batch then, so that several processes, or
-            a batch in pieces, compute what one would.
+        wanted: How images are normalised.
+        precision: Of convolutions; weights and features are always float32.
+        train_statistics: Whether BatchNorm uses and learns the statistics of each training batch. If not, it keeps its
+            own: then an image's features do not depend on its batch, and several processes, or a batch in pieces,
+            compute the same as one.
     """
 
     mean: Tensor
@@ -86,7 +85,7 @@ class TimmBackbone(nn.Module):
         self.normalise_as(wanted)
 
     def normalise_as(self, wanted: Preprocessing) -> None:
-        """Take the mean and the standard deviation of each channel."""
+        """Set the mean and the standard deviation of each channel."""
         self.register_buffer("mean", torch.tensor(wanted.mean).reshape(-1, 1, 1))
         self.register_buffer("std", torch.tensor(wanted.std).reshape(-1, 1, 1))
 
@@ -95,11 +94,11 @@ class TimmBackbone(nn.Module):
         return self.through(self.normalised(images))
 
     def normalised(self, images: Tensor) -> Tensor:
-        """Images as the model takes them."""
+        """Images normalised for the model."""
         return ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
 
     def through(self, x: Tensor) -> Tensor:
-        """What the model makes of that."""
+        """The model's features of normalised images."""
         half = self.precision == "bfloat16"
         if half and x.device.type == "cpu":
             check_bfloat16()
@@ -108,10 +107,9 @@ class TimmBackbone(nn.Module):
         return cast(Tensor, features.float())
 
     def train(self, mode: bool = True) -> TimmBackbone:
-        """Switch to training: BatchNorm if it is to learn, and nothing else.
+        """Switch BatchNorm to training if it learns statistics, and nothing else.
 
-        Some of timm's networks drop activations while they train. Those would come from torch's own generator, so that
-        a run that is resumed would not be what it was.
+        Dropout in some timm networks would use torch's global generator, and a resumed run would differ.
         """
         super().train(mode)
         self.model.eval()

@@ -1,9 +1,9 @@
-"""timm, imported so that it works beside a torchvision whose compiled operators do not fit torch.
+"""Import timm even if the compiled operators of torchvision do not fit torch.
 
-timm imports torchvision, which describes two operators of its own (`nms` and `qnms`) to torch. They live in a compiled
-library that is built for one build of torch, mostly a CUDA one. Beside another (such as the CPU build) it cannot be
-loaded, and the import dies with ``operator torchvision::nms does not exist``, although models and transforms need
-neither. Declaring them without a body, where that is so, is enough. Whoever needs timm calls `import_timm`.
+timm imports torchvision, which registers two operators (`nms` and `qnms`) with torch. They are in a compiled library
+that is built for one build of torch, mostly a CUDA one. With another build (such as the CPU build) it cannot be loaded,
+and the import fails with ``operator torchvision::nms does not exist``, although models and transforms need neither. It
+is enough to declare them without a body. Always import timm with `import_timm`.
 """
 
 from __future__ import annotations
@@ -28,26 +28,25 @@ MISSING = ("nms", "qnms")
 
 @cache
 def import_timm() -> ModuleType:
-    """Return the module `timm`; a `PrenError` if it or torchvision cannot be imported."""
+    """Return the module `timm`; `PrenError` if it or torchvision cannot be imported."""
     mend_torchvision()
     try:
         return importlib.import_module("timm")
     except Exception as error:  # a mismatched build can fail in any way
-        raise PrenError(
-            "torchvision",
-            f"Backbones need timm and torchvision, which cannot be imported ({error}): install pren again, and a "
-            "torchvision that fits torch.",
-        ) from error
+        message = (
+            f"Cannot import timm and torchvision ({error}): install pren again, and a torchvision that fits torch."
+        )
+        raise PrenError("torchvision", message) from error
 
 
 def mend_torchvision() -> None:
-    """Make torchvision importable; whoever imports it through another package calls this first."""
+    """Make torchvision importable; call this before importing a package that imports it."""
     if "torchvision" not in sys.modules and not _operators_load():
         _declare_operators()
 
 
 def _operators_load() -> bool:
-    """Whether torchvision's compiled operators work with this torch; loading them twice does no harm."""
+    """Whether torchvision's compiled operators work with this torch; they can be loaded twice."""
     spec = find_spec("torchvision")
     if spec is None or spec.origin is None:
         return False
@@ -60,10 +59,10 @@ def _operators_load() -> bool:
     return False
 
 
-@cache  # which also keeps the library alive: what it declares goes when it goes
+@cache  # keeps the library alive, and with it what it declares
 def _declare_operators() -> torch.library.Library:
     library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
     for name in MISSING:
-        if not hasattr(torch.ops.torchvision, name):  # others who met this trap may have declared them
+        if not hasattr(torch.ops.torchvision, name):  # another package may have declared them
             library.define(f"{name}{SCHEMA}")  # type: ignore[no-untyped-call]
     return library

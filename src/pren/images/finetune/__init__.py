@@ -1,1 +1,1 @@
-"""A backbone that learns the seen classes first, from its last stages on."""
+"""Fine-tune the last stages of a backbone on the seen classes."""

@@ -1,8 +1,8 @@
-"""Features of a network whose last stages have learned the seen classes, and learn them anew where some are held out.
+"""Features of a network whose last stages (its tail) are fine-tuned on the seen classes.
 
-Whoever rehearses on held-out classes must not be given features that were learned from them: they would look better
-than those of classes that nobody has labelled. So the inputs of such a problem know how to be learned without them (see
-`Inputs.relearned`). Every tail that was trained is kept beside the features, and found again.
+Seen classes that are held out for validation must not have features that were learned from them: these would be better
+than those of really unseen classes. So the inputs of such a problem can be learned again without them (see
+`Inputs.relearned`). Every trained tail is saved beside the features and reused.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from pren.training.processes import agreed, share, share_text, share_weights
 
 log = logging.getLogger(__name__)
 
-TAILS = "tails"  # the folder below a cache's that keeps them
+TAILS = "tails"  # the folder of saved tails in the cache
 AT_ONCE = 4096  # images whose features are written together
 Places = NDArray[np.int64]
 Tail = dict[str, Tensor]  # its weights, by name
 
 
 class LearnedFeatures(Inputs):
-    """Features of labelled images that were learned from these images.
+    """Features of labelled images from a tail that was fine-tuned on them.
 
     Args:
         features: (N, D).
-        trainer: Knows how they are learned.
-        places: (N,) which of the trainer's labelled images they are of.
-        strength: How far; see `Finetuning`.
+        trainer: Trains the tail.
+        places: (N,) the places of these images among the trainer's labelled images.
+        strength: See `Finetuning`.
     """
 
     def __init__(self, features: Inputs, trainer: TailTrainer, places: Places, strength: float) -> None:
@@ -68,32 +68,32 @@ class LearnedFeatures(Inputs):
 
     @property
     def learned(self) -> bool:
-        """They are."""
+        """Always True."""
         return True
 
     def digest(self) -> bytes:
-        """A hash of what they were learned from, and how."""
+        """A hash of the images and the training."""
         return self._features.digest()
 
     def select(self, places: NDArray[np.int64]) -> LearnedFeatures:
-        """Some of them, which can be learned anew as well."""
+        """Some of them, which can be learned again as well."""
         return LearnedFeatures(self._features.select(places), self._trainer, self._places[places], self._strength)
 
     def relearned(self, places: NDArray[np.int64]) -> LearnedFeatures:
-        """Learned from those at `places` alone."""
+        """The same images with features learned from those at `places` only."""
         return self._trainer.learned_from(self._places[places], self._strength, self._places)
 
 
 @dataclass(frozen=True, eq=False)
 class TailTrainer:
-    """Where tails of one network learn from some of a problem's labelled images.
+    """Trains tails of one network on some of a problem's labelled images.
 
     Attributes:
-        problem: Of kept maps; its `backbone` is the tail's name.
-        extractor: What was asked for.
-        facts: Of the network's front, which has made the maps.
-        folder: Where tails and features are kept.
-        fabric: Where to compute.
+        problem: Of cached maps, the inputs of the tail; its `backbone` is the tail's name.
+        extractor: The user's choice.
+        facts: Of the network's front, which made the maps.
+        folder: The folder of tails and features.
+        fabric: The device and the processes.
     """
 
     problem: Problem
@@ -104,7 +104,7 @@ class TailTrainer:
 
     @classmethod
     def of(cls, problem: Problem, extractor: Extractor, cache: str | Path | None, fabric: Fabric) -> TailTrainer:
-        """For a problem that `freeze` has made of photographs with an extractor that stops before a stage."""
+        """The trainer for a problem that `freeze` has made with an extractor that stops before a stage."""
         assert problem.extractor is not None
         return cls(problem, extractor, problem.extractor["facts"], cache_folder(cache), fabric)
 
@@ -115,17 +115,17 @@ class TailTrainer:
         return self.extractor.finetune
 
     def learned_from(self, learned: Places, strength: float, places: Places) -> LearnedFeatures:
-        """Features of the labelled images at `places` by a tail that has learned from those at `learned`."""
+        """Features of the labelled images at `places` from a tail trained on those at `learned`."""
         network = self._network(self.tail(learned, strength))
         features = apply(self.fabric, network, self.problem.train.select(places)).astype(np.float16)
         return LearnedFeatures(ArrayInputs(features, "features"), self, places, strength)
 
     def not_learned(self, places: Places, strength: float) -> LearnedFeatures:
-        """Labelled images whose features are yet to be learned, from some of them."""
+        """Labelled images whose features are not learned yet."""
         return LearnedFeatures(self.problem.train.select(places), self, places, strength)
 
     def notes(self, about: str) -> Path:
-        """The file for what was found out about some matter by trying on held-out classes."""
+        """The file for the result of a trial on held-out classes."""
         table = self.problem.classes
         by_name = np.argsort(np.array(table.names), kind="stable")
         described = np.ascontiguousarray(table.signatures[by_name[table.seen[by_name]]]).tobytes()
@@ -134,7 +134,7 @@ class TailTrainer:
         return self.folder / TAILS / f"{hashlib.sha256(key).hexdigest()[:16]}.json"
 
     def tail(self, learned: Places, strength: float) -> Tail:
-        """The weights of a tail that has learned from some of the labelled images; they are kept for the next time."""
+        """The weights of a tail trained on some of the labelled images; they are saved for reuse."""
         own = self._network().state_dict()
         if strength == 0:
             return own
@@ -154,20 +154,20 @@ class TailTrainer:
         return between(own, {name: value.to(own[name]) for name, value in whole.items()}, strength)
 
     def finished(self, tail: Tail, strength: float, cache: str | Path | None) -> Problem:
-        """The problem with the features that a tail makes of all its maps, through the cache."""
+        """The problem with a tail's features of all its maps, through the cache."""
         frozen = FrozenBackbone.load(self.extractor, tail)
         store = FeatureCache(cache, frozen.facts, frozen.shape)
-        network, everyone = self._network(tail), np.arange(len(self.problem.train))
-        origin = self._key(everyone)  # not by the tail's bits: other threads make others
+        network, everything = self._network(tail), np.arange(len(self.problem.train))
+        origin = self._key(everything)  # not a hash of the tail, whose last bits depend on the number of threads
         train, pool = (self._kept(network, maps, store, origin) for maps in (self.problem.train, self.problem.pool))
         plan = self.plan.model_copy(update={"strength": strength})
         asked = self.extractor.with_absolute_paths().model_copy(update={"finetune": plan})
         record = {"asked": asked.model_dump(mode="json"), "facts": frozen.facts}
-        learned = LearnedFeatures(train, self, everyone, strength)
+        learned = LearnedFeatures(train, self, everything, strength)
         return replace(self.problem, train=learned, pool=pool, backbone=None, extractor=record, tail=tail)
 
     def _kept(self, network: nn.Module, maps: Inputs, store: FeatureCache, origin: str) -> CachedFeatures:
-        """Features of all maps in a cache, under the keys that the maps have there."""
+        """Features of all maps in a cache, under the keys of the maps."""
         assert isinstance(maps, CachedFeatures)
         keys, known = maps.keys(), KnownRows(store)
         for start in range(0, len(maps), AT_ONCE):
@@ -176,14 +176,14 @@ class TailTrainer:
             new = np.array([place for place in places if keys[place] not in there], dtype=np.int64)
             features = apply(self.fabric, network, maps.select(new)) if len(new) else None
             with agreed(self.fabric):
-                if features is not None and self.fabric.local_rank == 0:  # a machine may have a disk of its own
+                if features is not None and self.fabric.local_rank == 0:  # each machine can have its own disk
                     store.append([keys[place] for place in new], features)
         self.fabric.barrier()
         rows = known.update()
         return store.inputs(np.array([rows[key] for key in keys], dtype=np.int64), origin)
 
     def _network(self, tail: Tail | None = None) -> nn.Module:
-        """A tail with the network's own weights, or with others."""
+        """A tail with the network's original weights, or with the given ones."""
         name, shape = self.problem.backbone, self.problem.train.sample_shape
         network, _ = create_backbone(name, shape, seed=0, train_statistics=False)
         if tail is None:
@@ -193,7 +193,7 @@ class TailTrainer:
         return network.to(self.fabric.device)
 
     def _found(self, learned: Places) -> Tail | None:
-        """A tail that was trained before; the first process's word counts."""
+        """A tail that was trained before, as the first process finds it; None if there is none."""
         path, found = self._path(learned), None
         with agreed(self.fabric):
             if self.fabric.is_global_zero and path.exists():
@@ -203,24 +203,24 @@ class TailTrainer:
         return share(self.fabric, found or {})
 
     def _read(self, path: Path) -> Tail | None:
-        """The weights in a file, if they are those of such a tail."""
+        """The weights in a file; None if they do not fit the tail."""
         try:
             tail = load_file(path)
         except (OSError, SafetensorError) as error:
-            log.warning("%s cannot be read, and is made again: %s", path, error)
+            log.warning("%s cannot be read and is made again: %s", path, error)
             return None
         shapes = {name: value.shape for name, value in self._network().state_dict().items()}
         same = {name: value.shape for name, value in tail.items()} == shapes
         if same and all(bool(value.isfinite().all()) for value in tail.values()):
             return tail
-        log.warning("%s does not hold the weights of %s, and is made again.", path, self.problem.backbone)
+        log.warning("%s does not hold the weights of %s and is made again.", path, self.problem.backbone)
         return None
 
     def _path(self, learned: Places) -> Path:
         return self.folder / TAILS / f"{self._key(learned, whole=True)}.safetensors"
 
     def _key(self, learned: Places, whole: bool = False) -> str:
-        """What a tail is called by: all that makes it what it is, but for the strength if it is the `whole` of it."""
+        """A hash of all that determines a tail; without the strength for a `whole` (fully trained) tail."""
         maps, problem = self.problem.train, self.problem
         assert isinstance(maps, CachedFeatures)
         plan = self.plan.model_dump(mode="json", exclude={"strength"} if whole else None)

@@ -1,9 +1,9 @@
-"""The last stages of a network learn the seen classes, from kept maps of what goes into them.
+"""Fine-tune the last stages of a network (its tail) on the seen classes, from cached inputs of these stages (maps).
 
-A linear classifier on top of the tail is trained with it and then thrown away: what stays is a tail whose features tell
-classes of this kind apart. Trained through, it knows the seen classes better than is good for others. Part of the way,
-on the line from the weights that it came with to those that it has learned, serves both (Wortsman et al., Robust
-fine-tuning of zero-shot models, 2022). Whether it does is for held-out classes to say (see `finetuned.py`).
+A linear classifier on top of the tail is trained with it and then dropped: the tail keeps features that separate such
+classes. A fully trained tail is too specific to the seen classes. Weights between the original and the trained ones
+serve both seen and unseen classes (Wortsman et al., Robust fine-tuning of zero-shot models, 2022). Held-out classes
+decide whether to use them (see `finetuned.py`).
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from pren.training.trainer import Trainer
 log = logging.getLogger(__name__)
 
 Targets = Literal["classes", "signatures", "both"]
-SPREAD = 0.01  # of the classifier's first weights
+SPREAD = 0.01  # standard deviation of the classifier's initial weights
 
 
 class Finetuning(BaseModel):
-    """How a tail learns the seen classes.
+    """How to fine-tune a tail on the seen classes.
 
     Attributes:
-        targets: What it learns to tell: the classes, their signatures (an image's class is the one whose signature it
-            describes best), or both.
-        strength: How far to go from the weights that a tail comes with (0) to those that it learns (1); None for a
-            quarter of the way, if that helps held-out seen classes, and no step otherwise.
-        epochs: The passes over the labelled images.
-        lr: AdamW's largest learning rate: it rises for a third of the time, and falls to nothing.
+        targets: What it predicts: the classes, their signatures (an image's class is the one whose signature fits the
+            predicted one best), or both.
+        strength: From the original weights (0) to the trained ones (1); None for 0.25 if that helps held-out seen
+            classes, otherwise 0.
+        epochs: Passes over the labelled images.
+        lr: AdamW's largest learning rate: it rises for a third of the time and then falls to zero.
         batch_size: Images in a batch.
-        dropout: The share of features that the classifier does without, at random.
-        smoothing: The share of certainty that goes to all classes alike.
-        seed: Where chance comes from.
+        dropout: The share of features that is dropped at random before the classifier.
+        smoothing: Label smoothing.
+        seed: For all random numbers.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -62,13 +62,13 @@ class Finetuning(BaseModel):
 
 
 class StageClassifier(nn.Module):
-    """A tail and what it is asked.
+    """A tail with linear classifiers.
 
     Args:
         tail: (n, ...) -> (n, d).
         width: d.
         signatures: (S, m) of the seen classes.
-        plan: How it learns.
+        plan: How to train it.
     """
 
     signatures: Tensor
@@ -84,7 +84,7 @@ class StageClassifier(nn.Module):
         self.chance = torch.Generator()
 
     def loss(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """The mean over a batch."""
+        """The mean loss of a batch."""
         features = self._dropped(self.tail(inputs))
         loss = features.new_zeros(())
         if self.classes is not None:
@@ -97,7 +97,7 @@ class StageClassifier(nn.Module):
         return functional.cross_entropy(logits, targets, label_smoothing=self.plan.smoothing)
 
     def _dropped(self, features: Tensor) -> Tensor:
-        """Some features set to zero: not by torch's dropout, which takes its chance from torch's global generator."""
+        """Dropout; torch's own would use torch's global generator."""
         kept = torch.rand(features.shape, generator=self.chance) >= self.plan.dropout
         return features * kept.to(features) / (1 - self.plan.dropout)
 
@@ -114,15 +114,15 @@ def learn_classes(
     """Train a tail in place on the classes that have labelled images.
 
     Args:
-        tail: (n, *sample_shape) -> (n, d), a backbone that keeps its BatchNorm's statistics.
+        tail: (n, *sample_shape) -> (n, d), a backbone with fixed BatchNorm statistics.
         width: d.
         maps: N inputs of the tail.
         labels: (N,) their classes.
         classes: The class table.
-        plan: How.
-        fabric: Where; several processes share every batch.
+        plan: How to train it.
+        fabric: The device and the processes, which share every batch.
     """
-    order = np.argsort(np.array(classes.names), kind="stable")  # the order of the classes means nothing
+    order = np.argsort(np.array(classes.names), kind="stable")  # the order of the class table has no effect
     seen = order[np.isin(order, labels)]
     place = np.full(len(classes), -1)
     place[seen] = np.arange(len(seen))
@@ -143,7 +143,7 @@ def learn_classes(
 
 
 def between(start: dict[str, Tensor], end: dict[str, Tensor], strength: float) -> dict[str, Tensor]:
-    """The weights that lie so far on the line from one tail's to another's."""
+    """Interpolate between the weights of two tails."""
     return {
         name: torch.lerp(value, end[name], strength) if value.is_floating_point() else value  # BatchNorm counts
         for name, value in start.items()
@@ -151,17 +151,14 @@ def between(start: dict[str, Tensor], end: dict[str, Tensor], strength: float) -
 
 
 def mirror_axis(shape: tuple[int, ...]) -> int | None:
-    """Which axis of a batch of maps runs from left to right: of square maps (C, H, W) or (H, W, C) the W.
-
-    None if that cannot be told, as of the tokens of a transformer.
-    """
+    """The W axis in a batch of square maps (C, H, W) or (H, W, C); None if it is unclear, as for transformer tokens."""
     if len(shape) != 3 or len(set(shape)) != 2:
         return None
     return 3 if shape[1] == shape[2] else 2 if shape[0] == shape[1] else None
 
 
 def mirrored(maps: Tensor, rng: np.random.Generator, axis: int | None) -> Tensor:
-    """Turn half of the maps (n, ...) of a batch left to right, at random."""
+    """Mirror a random half of the maps (n, ...) of a batch."""
     if axis is None:
         return maps
     chosen = torch.from_numpy(rng.random(len(maps)) < 0.5).to(maps.device)
@@ -169,7 +166,9 @@ def mirrored(maps: Tensor, rng: np.random.Generator, axis: int | None) -> Tensor
 
 
 def _linear(rng: np.random.Generator, inputs: int, outputs: int) -> nn.Linear:
-    layer = nn.Linear(inputs, outputs, device="meta").to_empty(device="cpu")  # its own way takes torch's global chance
+    layer = nn.Linear(inputs, outputs, device="meta").to_empty(
+        device="cpu"
+    )  # skips an initialisation with torch's global generator
     with torch.no_grad():
         layer.weight.copy_(torch.from_numpy(rng.normal(0, SPREAD, (outputs, inputs))))
         layer.bias.zero_()
@@ -177,7 +176,7 @@ def _linear(rng: np.random.Generator, inputs: int, outputs: int) -> nn.Linear:
 
 
 def _standardised(signatures: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Signatures (S, m) less their mean, of length 1 in the mean square: what they have in common tells nothing."""
+    """Signatures (S, m) minus their mean, which has no information, with root mean square length 1."""
     deviations = signatures - signatures.mean(axis=0)
     size = float(np.sqrt((deviations**2).sum(axis=1).mean()))
     standardised: NDArray[np.float64] = deviations / (size or 1.0)

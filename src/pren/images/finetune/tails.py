@@ -1,4 +1,4 @@
-"""timm's networks cut before a stage: a front that stays frozen, and a tail that is a backbone of its own."""
+"""Networks of timm cut before a stage: a frozen front, and a tail that is a backbone itself."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pren.images.preprocessing import Geometry, Preprocessing
 from pren.images.timm_backbone import TimmBackbone, TimmModel
 from pren.images.weights import RANDOM
 
-AT = "@"  # between the name of a network and that of the stage that its tail begins with
+AT = "@"  # between the names of a network and of the first stage of its tail
 
 
 def tail_name(network: str, stage: str) -> str:
-    """What the tail of a network is called."""
+    """The name of the tail of a network."""
     return f"{network}{AT}{stage}"
 
 
@@ -26,30 +26,28 @@ def front_of(name: str, network: nn.Module, stage: str, sample_shape: tuple[int,
     """The front of a backbone with weights, images (N, C, H, W) from 0 to 1 -> (N, *shape of the stage).
 
     Args:
-        name: What it is called.
-        network: Of timm's.
-        stage: Its name, or how many stages there are from it to the end.
+        name: Of the backbone.
+        network: A network of timm.
+        stage: Its name, or its number counted from the end.
         sample_shape: (C, H, W).
 
     Raises:
         PrenError: If it cannot be cut there.
     """
     if not isinstance(network, TimmBackbone) or not name.partition(".")[0].isidentifier():  # such as clip:...
-        raise PrenError(
-            "stages-unknown", f"{name} cannot be trained from a stage on, only networks of timm's can: train all of it."
-        )
-    found = find_stage(network.model, stage, _picture(sample_shape))
+        raise PrenError("stages-unknown", f"Only networks of timm can be trained from a stage on: train all of {name}.")
+    found = find_stage(network.model, stage, _test_image(sample_shape))
     return _Front(network, found.name), found
 
 
 def give_tail(network: nn.Module, tail: dict[str, Tensor]) -> None:
-    """Give a network of timm's the weights of a tail of its own; a `PrenError` if it has no such tail."""
-    prefix = "model."  # what a backbone calls the network
+    """Load the weights of a tail into its whole timm network; `PrenError` if they do not fit."""
+    prefix = "model."  # of the network in a backbone
     weights = {name.removeprefix(prefix): value for name, value in tail.items() if name.startswith(prefix)}
     known = cast(TimmBackbone, network).model.state_dict()
     if not weights or any(name not in known or known[name].shape != value.shape for name, value in weights.items()):
         raise PrenError(
-            "weights-other", "The weights of the last stages are not those of this backbone: fit the model again."
+            "weights-other", "The weights of the last stages do not fit this backbone: fit the model again."
         )
     cast(TimmBackbone, network).model.load_state_dict({**known, **weights})
 
@@ -65,20 +63,16 @@ class _Front(nn.Module):
 
 
 def stages_of(name: str) -> list[Stage]:
-    """Where a backbone can be cut, and what would be kept of an image.
-
-    Raises:
-        PrenError: If there is no such backbone.
-    """
+    """The stages of a backbone; `PrenError` if there is no such backbone."""
     model = TimmModel(name)
     shape = model.preprocessing().sample_shape
     with torch.random.fork_rng(devices=[]):
         network = cast(TimmBackbone, model.create(shape[0], "float32", False))
-    return list_stages(network.eval().model, _picture(shape))
+    return list_stages(network.eval().model, _test_image(shape))
 
 
 class TimmTail:
-    """The rest of a network of timm's from a stage on, ``NETWORK@STAGE``: a backbone of what goes into that stage."""
+    """A timm network from a stage on, ``NETWORK@STAGE``: a backbone for the inputs of that stage."""
 
     trained = True
 
@@ -89,18 +83,18 @@ class TimmTail:
         self.summary = f"{whole} from {self._stage} on"
 
     def create(self, channels: int, precision: Precision, train_statistics: bool) -> nn.Module:
-        """Built from a whole network with random weights."""
+        """The tail of a whole network with random weights."""
         shape = self._whole.preprocessing().sample_shape
         whole = cast(TimmBackbone, self._whole.create(shape[0], precision, train_statistics)).eval()
-        tail = tail_of(whole.model, self._stage, _picture(shape))
+        tail = tail_of(whole.model, self._stage, _test_image(shape))
         return TailBackbone(tail, self._whole.preprocessing("random"), precision, train_statistics)
 
     def preprocessing(self, weights: str | None = None, geometry: Geometry = "whole") -> Preprocessing:
-        """What image files are brought to before the front."""
+        """How image files are prepared for the front."""
         return self._whole.preprocessing(weights, geometry)
 
     def give_weights(self, network: nn.Module, weights: str | None = None) -> None:
-        """Give a tail its part of the whole network's weights; "random" ones it has."""
+        """Load the tail's part of the whole network's weights; "random" leaves it as it is."""
         if weights == RANDOM:
             return
         channels = self._whole.preprocessing().sample_shape[0]
@@ -113,14 +107,14 @@ class TimmTail:
 
 
 class TailBackbone(TimmBackbone):
-    """A tail as a backbone: the front has normalised the images."""
+    """A tail as a backbone; the front has normalised the images."""
 
     def forward(self, images: Tensor) -> Tensor:
-        """Turn what goes into the stage (N, ...) into (N, num_features)."""
+        """Turn inputs of the stage (N, ...) into (N, num_features)."""
         return self.through(images)
 
 
-def _picture(sample_shape: tuple[int, ...]) -> Tensor:
-    """An image of many values to try a network on, without chance."""
+def _test_image(sample_shape: tuple[int, ...]) -> Tensor:
+    """A fixed image of many values, to test a network with."""
     count = int(torch.Size(sample_shape).numel())
     return torch.arange(count, dtype=torch.float32).mul(0.7).sin().mul(2).reshape(1, *sample_shape)
