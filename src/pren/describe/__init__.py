@@ -1,4 +1,4 @@
-"""What tells classes apart: a vector for each, from attributes or from words."""
+"""Signatures: a vector for each class, from attributes or from words."""
 
 from pren.describe.combine import combine, reweighted, scaled_anew, source_names
 from pren.describe.encoders import (

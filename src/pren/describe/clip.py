@@ -1,4 +1,4 @@
-"""open_clip's text towers as text encoders (the extra ``clip``)."""
+"""Text towers of open_clip as text encoders (the extra ``clip``)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ BATCH = 64  # texts
 
 
 class ClipEncoder(KnownEncoder):
-    """The text tower of a CLIP model, which is loaded when it is first used. Its vectors have unit length.
+    """The text tower of a CLIP model, loaded at its first use. Its vectors have unit length.
 
     Args:
         name: ``clip:MODEL/TAG``, or ``clip:MODEL@FILE`` for the weights of a file.
     """
 
-    # Of the sentences that CLIP's authors average, those about photographs whatever they show.
+    # Those of the sentences of CLIP's authors that fit any photograph.
     templates: ClassVar[tuple[str, ...]] = (
         "a photo of a {}.",
         "a photo of the {}.",
@@ -52,17 +52,17 @@ class ClipEncoder(KnownEncoder):
         return np.concatenate(parts)
 
     def facts(self) -> dict[str, Any]:
-        """The weights' hash, so that it does not matter where they lie."""
+        """Its version and a hash of its weights, which does not depend on their path."""
         return {"open_clip_torch": version("open_clip_torch"), "weights": weights_digest(self._tower)[:16]}
 
     def width(self) -> int:
-        """The length of its embeddings, which is that of the image tower's features."""
+        """The length of its embeddings and of the image tower's features."""
         return int(self.name.config()["embed_dim"])
 
     def cuts(self, texts: Sequence[str]) -> list[bool]:
         """Which texts have more tokens than it reads."""
         most = int(self._tokenizer.context_length)
-        tokens = self._tokenizer(["", *texts], context_length=2 * most)  # what an empty text has there is no token
+        tokens = self._tokenizer(["", *texts], context_length=2 * most)  # an empty text has only padding there
         return [bool(row[most] != tokens[0, most]) for row in tokens[1:]]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Several sources of signatures at once."""
+"""Combine several sources of signatures."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pren.describe.table import Signatures
 from pren.foundation.errors import PrenError
 
 Table = NDArray[np.float64]
-COMBINED = "combined"  # the kind of source that has several
+COMBINED = "combined"  # the kind of signatures from several sources
 
 
 def source_names(wanted: str) -> list[str]:
-    """The sources in a text such as ``attributes,sentences``, each once."""
+    """The sources in a text such as ``attributes,sentences``; `PrenError` if one is repeated."""
     names = [name.strip() for name in wanted.split(",")]
     if not all(names) or len(set(names)) < len(names):
-        example = "different names with commas between them, such as attributes,sentences"
+        example = "different names separated by commas, such as attributes,sentences"
         raise PrenError("signatures-form", f"--signatures takes {example}, not {wanted!r}.")
     return names
 
@@ -27,18 +27,18 @@ def source_names(wanted: str) -> list[str]:
 def combine(
     sources: Sequence[Signatures], seen: NDArray[np.bool_], weights: Sequence[float] | None = None
 ) -> Signatures:
-    """Put sources side by side, each brought to the same scale by the seen classes; one alone stays as it is.
+    """Concatenate sources, each scaled by the seen classes; a single source stays as it is.
 
-    Of each source the mean of the seen classes is taken off, then it is divided by the root mean square length of the
-    seen classes' rows. No statistic of the unseen classes has a part in it.
+    The mean of the seen classes is subtracted from each source, which is then divided by the root mean square length of
+    the seen classes' rows. No statistic of the unseen classes is used.
 
     Args:
         sources: One or more, of the same classes in the same order.
-        seen: (L,) True where the class has labelled images.
-        weights: What each source is multiplied with; 1 if left out.
+        seen: (L,) True where the class has labelled inputs.
+        weights: A factor for each source; 1 by default.
 
     Raises:
-        PrenError: If the sources are of different classes, or one of them cannot be scaled.
+        PrenError: If the sources have different classes, or one of them cannot be scaled.
     """
     if weights is not None:
         _check_weights(weights, len(sources))
@@ -48,10 +48,8 @@ def combine(
     factors = [1.0] * len(sources) if weights is None else [float(weight) for weight in weights]
     for source in sources:
         if source.names != first.names:
-            raise PrenError(
-                "signatures-order",
-                f"{_title(source)} and {_title(first)} are of different classes, or in another order.",
-            )
+            message = f"{_title(source)} and {_title(first)} have different classes, or the same in another order."
+            raise PrenError("signatures-order", message)
         _check_rows(source)
     blocks = [w * _scaled(s.values, seen, _title(s)) for w, s in zip(factors, sources, strict=True)]
     columns = [source.attributes for source in sources]
@@ -61,13 +59,13 @@ def combine(
 
 
 def scaled_anew(values: Table, record: Mapping[str, Any], seen: NDArray[np.bool_]) -> Table:
-    """Signatures of some classes as if these seen classes had scaled them from the start.
+    """Scale combined signatures again, by other seen classes.
 
-    A validation fold needs this: the classes that play the unseen ones have helped to scale the whole.
+    A validation fold needs this, because its held-out classes took part in the first scaling.
 
     Args:
-        values: (L, m) rows that `combine` has made, or any other ones, which stay as they are.
-        record: What was noted of them (`Signatures.record`).
+        values: (L, m) rows from `combine`; rows of a single source stay as they are.
+        record: Their `Signatures.record`.
         seen: (L,) True where the class counts as seen now.
     """
     if record.get("kind") != COMBINED:
@@ -79,12 +77,12 @@ def scaled_anew(values: Table, record: Mapping[str, Any], seen: NDArray[np.bool_
 
 
 def reweighted(values: Table, record: Mapping[str, Any], weights: Sequence[float]) -> Table:
-    """Signatures that `combine` has made, as if with other weights.
+    """Signatures from `combine` with other weights.
 
     Args:
         values: (L, m) rows of several sources.
-        record: What was noted of them (`Signatures.record`).
-        weights: What each source is to count.
+        record: Their `Signatures.record`.
+        weights: The new weight of each source.
     """
     sources = record["sources"]
     _check_weights(weights, len(sources))
@@ -95,20 +93,19 @@ def reweighted(values: Table, record: Mapping[str, Any], weights: Sequence[float
 
 def _scaled(values: Table, seen: NDArray[np.bool_], title: str) -> Table:
     """(L, m) -> (L, m), the seen rows with mean 0 and root mean square length 1."""
-    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused below
+    with np.errstate(over="ignore", invalid="ignore"):  # values that are too large are refused below
         centred = values - values[seen].mean(axis=0)
         length = root_mean_square(centred[seen])
-    # Rounding leaves a little of rows that are all the same.
+    # Rounding leaves small differences between equal rows.
     if not np.isfinite(length) or length <= 1e-12 * np.abs(values[seen]).max():
-        raise PrenError(
-            "signatures-constant", f"The {title} of the seen classes are all the same, or too large: leave them out."
-        )
+        message = f"The {title} of the seen classes are all the same, or too large: leave them out."
+        raise PrenError("signatures-constant", message)
     result: Table = centred / length
     return result
 
 
 def root_mean_square(rows: Table) -> float:
-    """The length of rows (n, m), on average."""
+    """The root mean square length of rows (n, m)."""
     return float(np.sqrt((rows**2).sum(axis=1).mean()))
 
 
@@ -117,24 +114,21 @@ def _title(source: Signatures) -> str:
 
 
 def _check_rows(source: Signatures) -> None:
-    """Refuse what would be refused of a single source, before the means of the seen classes carry it everywhere."""
+    """Apply the checks of a single source before centring hides its faults."""
     if source.values.ndim != 2 or not source.values.size or source.values.dtype.kind not in "fiub":
-        raise PrenError(
-            "signatures-kind", f"The {_title(source)} must be a table of numbers, not of shape {source.values.shape}."
-        )
+        message = f"The {_title(source)} must be a table of numbers, not of shape {source.values.shape}."
+        raise PrenError("signatures-kind", message)
     for fault, wrong in (
         ("NaN or infinite values", ~np.isfinite(source.values).all(axis=1)),
-        ("nothing but zeros", ~source.values.any(axis=1)),
+        ("only zeros", ~source.values.any(axis=1)),
     ):
         if wrong.any():
-            raise PrenError(
-                "signature-value", f"The {_title(source)} of class {source.names[int(wrong.argmax())]!r} hold {fault}."
-            )
+            name = source.names[int(wrong.argmax())]
+            raise PrenError("signature-value", f"The {_title(source)} of class {name!r} hold {fault}.")
 
 
 def _check_weights(weights: Sequence[float], count: int) -> None:
     if count == 1 or len(weights) != count or not all(np.isfinite(weight) and weight > 0 for weight in weights):
-        rule = "several sources have one positive number each, a single source has none"
-        raise PrenError(
-            "signatures-weights", f"The weights {list(weights)} do not fit {count} sources of signatures: {rule}."
-        )
+        rule = "give one positive number for each of several sources, none for a single source"
+        message = f"The weights {list(weights)} do not fit {count} sources of signatures: {rule}."
+        raise PrenError("signatures-weights", message)

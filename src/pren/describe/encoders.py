@@ -1,4 +1,4 @@
-"""Text encoders by name: what turns the description of a class into its signature."""
+"""Text encoders by name: they turn the description of a class into its signature."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from pren.problem.inputs import Array, to_numpy
 
 Encoder = Callable[[Sequence[str]], Array]  # N texts -> (N, m) numbers, NumPy or torch
 ENCODERS: Registry[Encoder] = Registry("text encoder")
-TEMPLATES = ("a photo of a {}.",)  # what a name is put into where nothing else is known
+TEMPLATES = ("a photo of a {}.",)  # sentences for classes that only have a name
 
 
 def register_encoder(name: str) -> Callable[[Encoder], Encoder]:
-    """Register the function that follows as a text encoder: it is given N texts and returns (N, m) numbers."""
+    """Register the decorated function as a text encoder: it takes N texts and returns (N, m) numbers."""
     return ENCODERS.register(name)
 
 
 class KnownEncoder(ABC):
-    """An encoder that says what it is: what it makes is kept, and need not be made again."""
+    """An encoder that identifies itself by `facts`, so that its vectors can be cached."""
 
-    templates: ClassVar[tuple[str, ...]] = TEMPLATES  # what names are put into for it; several are averaged
+    templates: ClassVar[tuple[str, ...]] = TEMPLATES  # sentences for names; several are averaged
 
     @abstractmethod
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -41,25 +41,22 @@ class KnownEncoder(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
-        """What makes its numbers what they are, versions among it; JSON-ready."""
+        """All that determines its vectors, such as versions; JSON-ready."""
 
     @abstractmethod
     def width(self) -> int:
-        """How many numbers it makes of a text."""
+        """The length of its vectors."""
 
     @abstractmethod
     def cuts(self, texts: Sequence[str]) -> list[bool]:
-        """Which texts it does not read to their end."""
+        """Which texts are too long to be read to their end."""
 
 
 def find_encoder(name: str) -> Encoder:
-    """An encoder by its registered name, or a model by its own.
+    """A registered encoder, or a model; `PrenError` if there is none.
 
-    ``clip:MODEL/TAG`` and ``clip:MODEL@FILE`` are open_clip's; any other name with a slash is one of
+    ``clip:MODEL/TAG`` and ``clip:MODEL@FILE`` are models of open_clip; any other name with a slash is a model of
     sentence-transformers, on the hub or a path.
-
-    Raises:
-        PrenError: If there is no such encoder.
     """
     if name.startswith(PREFIX):
         from pren.describe.clip import ClipEncoder
@@ -73,7 +70,7 @@ def find_encoder(name: str) -> Encoder:
 
 
 def templates_of(encoder: str) -> tuple[str, ...]:
-    """The sentences that names are put into for an encoder, to be averaged."""
+    """The sentences for names that fit an encoder; their vectors are averaged."""
     if encoder.startswith(PREFIX):
         from pren.describe.clip import ClipEncoder
 
@@ -84,9 +81,9 @@ def templates_of(encoder: str) -> tuple[str, ...]:
 
 
 def list_encoders(pattern: str = "*") -> dict[str, str]:
-    """What there is, by name, with a line about it; any model of sentence-transformers can be named beside these."""
+    """Encoders by name, each with a summary; any model of sentence-transformers can be used too."""
     known = {name: (inspect.getdoc(ENCODERS[name]) or "").partition("\n")[0] for name in ENCODERS}
-    known |= dict.fromkeys(list_clip(), "a text tower of open_clip's, for the backbone of the same name; from the hub")
+    known |= dict.fromkeys(list_clip(), "a text tower of open_clip, for the backbone of the same name; from the hub")
     return {name: known[name] for name in sorted(known) if fnmatchcase(name, pattern)}
 
 
@@ -96,11 +93,11 @@ def encode(encoder: str, names: Sequence[str], texts: Sequence[Sequence[str]], *
     Args:
         encoder: The name of a text encoder.
         names: (L,) the classes.
-        texts: (L,) the descriptions of each, one or several: the signature is the mean of theirs.
-        **source: What else to record, such as the file they come from.
+        texts: (L,) one or several descriptions of each; the signature is the mean of their vectors.
+        **source: What else to record, such as the file of the descriptions.
 
     Raises:
-        PrenError: If there is no such encoder, or it gives something else than a row of numbers for each text.
+        PrenError: If there is no such encoder, or it does not return a row of numbers for each text.
     """
     found = find_encoder(encoder)
     flat = [text for several in texts for text in several]
@@ -117,14 +114,13 @@ def _vectors(encoder: Encoder, name: str, texts: Sequence[str]) -> NDArray[np.fl
     values = to_numpy(encoder(texts), f"the text encoder {name!r}")
     if values.ndim != 2 or len(values) != len(texts) or values.dtype.kind not in "fiub":
         made = f"{len(texts)} texts into {values.dtype} of shape {values.shape}"
-        raise PrenError(
-            "encoder-output", f"The text encoder {name!r} turns {made}: it must give a row of numbers for each."
-        )
+        message = f"The text encoder {name!r} turns {made}: it must return a row of numbers for each text."
+        raise PrenError("encoder-output", message)
     return values.astype(np.float64)
 
 
 def _kept(encoder: KnownEncoder, texts: Sequence[str]) -> NDArray[np.float64]:
-    """The same through the cache, by the content of each text; in half precision, as the cache has it."""
+    """(N, m) of N texts through the cache, in half precision."""
     store = FeatureCache(None, {"text encoder": encoder.facts()}, (encoder.width(),))
     keys = {text: hashlib.sha256(text.encode()).digest() for text in texts}
     known = store.rows()

