@@ -188,7 +188,7 @@ class TestSignatures:
             (",1,0,1", "the class has no name."),
             ("  ,1,0,1", "the class has no name."),
             (" otter,1,0,1", "class ' otter' begins or ends with a blank"),
-            ("horse,1,0,1", "class 'horse' stands in line 2 already: every class has one row."),
+            ("horse,1,0,1", "class 'horse' is already in line 2: give every class one row."),
             ("otter,?,, ", "it has no number at all"),
             ("otter,1,many,1", "column 'hooves' is 'many', not a finite number."),
             ('otter,1,"0,5",1', "column 'hooves' is '0,5', not a finite number."),
@@ -234,7 +234,7 @@ class TestSignatures:
             (SIGNATURES.encode("utf-16"), 1, "it is not UTF-8 text"),
             (SIGNATURES.encode("utf-16-le"), 1, "it is not UTF-8 text"),
             (SIGNATURES.encode() + b"ot\0ter,1,1,1\n", 6, "it is not UTF-8 text"),
-            (SIGNATURES.replace("hooves", "striped").encode(), 1, "'striped' stands twice, in columns 2 and 3"),
+            (SIGNATURES.replace("hooves", "striped").encode(), 1, "columns 2 and 3 are both named 'striped'"),
             (SIGNATURES.replace("hooves", " ").encode(), 1, "the attribute in column 3 has no name"),
         ],
     )
@@ -291,7 +291,7 @@ class TestSignatures:
         (folder / "signatures.csv").write_text(SIGNATURES + "otter,x,y,z\n" * 20)
         said = found(folder)
         assert len(said) == 11
-        assert sum("it has more errors: mend these first." in message for *_, message in said) == 1
+        assert sum("it has more errors: fix these first." in message for *_, message in said) == 1
 
 
 DESCRIPTIONS = "class,description\nhorse,runs on hooves\ntiger,runs striped\nzebra,striped hooves\nseal,it swims\n"
@@ -387,7 +387,7 @@ class TestDescriptions:
         (folder / "descriptions.csv").write_text(DESCRIPTIONS.replace("horse,", "pony,") + "walrus,it swims\n")
         assert [(s, f, m) for s, f, _, m in found(folder) if "encoder" not in m] == [
             ("error", "images/horse", "class 'horse' has no row in descriptions.csv. Add one."),
-            ("warning", "descriptions.csv", "'walrus' has the same description as 'seal': nothing tells them apart."),
+            ("warning", "descriptions.csv", "'walrus' has the same description as 'seal': write how they differ."),
         ]
 
 
@@ -457,7 +457,7 @@ class TestImages:
         )
         assert "leads out of" in said["out.png"][1]
         assert "leads out of" in said["outer"][1]
-        assert said["dead.png"][1] == "it is a dead link, not an image: take it out of the folder."
+        assert said["dead.png"][1] == "it is a dead link, not an image: remove it."
         assert "a pipe or a device" in said["pipe.png"][1]
         assert "a pipe or a device" in said["zero.png"][1]
         with refused("folder-unusable 6"):
@@ -546,15 +546,15 @@ class TestAnswers:
     @pytest.mark.parametrize(
         ("row", "message"),
         [
-            ("zebra-9.png,zebra", "there is no image 'zebra-9.png' in unlabelled. Did you mean 'zebra-"),
+            ("zebra-9.png,zebra", "there is no photograph 'zebra-9.png' in unlabelled. Did you mean 'zebra-"),
             ("unlabelled/zebra-5.png,zebra", "Leave unlabelled/ off."),
-            ("zebra-1.png,seal", "'zebra-1.png' stands in line 2 already."),
-            ("/etc/passwd,zebra", "there is no image '/etc/passwd' in unlabelled"),
+            ("zebra-1.png,seal", "'zebra-1.png' is already in line 2: remove one."),
+            ("/etc/passwd,zebra", "there is no photograph '/etc/passwd' in unlabelled"),
             ("../unlabelled/zebra-5.png,zebra", "there is no image"),
             ("more/../zebra-5.png,zebra", "there is no image"),
             ("more\\seal-2.png,seal", "there is no image"),
             ("C:/zebra-5.png,zebra", "there is no image"),
-            (",zebra", "there is no image '' in unlabelled."),
+            (",zebra", "there is no photograph '' in unlabelled."),
             ("zebra-5.png,zbera", "class 'zbera' has no row in signatures.csv. Did you mean 'zebra'?"),
             ("zebra-5.png", "it has 1 field, but the header (line 1) has 2."),
             ('zebra-5.png,"zebra', "a quotation mark is opened and never closed"),

@@ -94,10 +94,10 @@ class TestLabels:
     @pytest.mark.parametrize(
         ("row", "message"),
         [
-            ("9.png,zebra", "there is no image '9.png' in unlabelled."),
+            ("9.png,zebra", "there is no photograph '9.png' in unlabelled."),
             ("unlabelled/5.png,zebra", "Leave unlabelled/ off."),
-            ("1.png,seal", "'1.png' stands in line 2 already."),
-            ("../answers.csv,zebra", "there is no image '../answers.csv'"),
+            ("1.png,seal", "'1.png' is already in line 2: remove one."),
+            ("../answers.csv,zebra", "there is no photograph '../answers.csv'"),
             ("5.png,zbera", "class 'zbera' has no row in signatures.csv. Did you mean 'zebra'?"),
             ("5.png", "it has 1 field, but the header (line 1) has 2."),
         ],

@@ -197,16 +197,16 @@ class TestVectors:
     def test_twins(self, folder):
         np.save(folder / "vectors.npy", self.ROWS[[0, 0, 2, 3]])
         assert warnings(folder, signatures="vectors") == [
-            "'horse' has the same signature as 'zebra': nothing tells them apart."
+            "'horse' has the same signature as 'zebra': write how they differ."
         ]
 
     def test_names_that_are_wrong(self, folder):
         (folder / "classes.csv").write_text(self.ORDER.replace("seal", "horse"))
-        said = "classes.csv, line 4: class 'horse' stands in line 3 already: every class has one row."
+        said = "classes.csv, line 4: class 'horse' is already in line 3: give every class one row."
         assert str(report_folder(folder, signatures="vectors").problems[0]) == said
         (folder / "classes.csv").unlink()
         report = report_folder(folder, signatures="vectors")
-        expected = "classes.csv: it is missing: it lists the classes in the order of the rows of vectors.npy."
+        expected = "classes.csv: it is missing: add it, with the classes in the order of the rows of vectors.npy."
         assert str(report.problems[0]) == expected
 
     def test_damage(self, folder):
@@ -223,7 +223,7 @@ class TestMissing:
         zebra, seal = problem.classes.signatures[2:]
         np.testing.assert_allclose(zebra, np.array([0.5, 1]) / np.hypot(0.5, 1))
         np.testing.assert_allclose(seal, np.array([0.5, 0.5]) / np.hypot(0.5, 0.5))
-        assert warnings(folder) == ["2 numbers are missing: the mean of the seen classes fills in."]
+        assert warnings(folder) == ["2 numbers are missing: the mean of the seen classes is used."]
         assert report_folder(folder).missing == 2
 
     def test_against_a_loop(self):

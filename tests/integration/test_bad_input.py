@@ -37,18 +37,18 @@ WRONG = {
     "a label below the class table": (lambda a: with_label(a, -1), ["Label -1", "image 3"]),
     "a class without a signature": (
         lambda a: {"labels": np.array([*a["class_names"][a["labels"]][:-1], "unicorn"])},
-        ["'unicorn'", "image 24", "no signature"],
+        ["'unicorn'", "input 24", "no signature"],
     ),
     "labels as text without class names": (
         lambda a: {"labels": a["class_names"][a["labels"]], "class_names": None},
-        ["class_names is needed"],
+        ["add class_names"],
     ),
-    "fewer signatures than names": (lambda a: {"signatures": a["signatures"][:-1]}, ["8 class names", "7 rows"]),
+    "fewer signatures than names": (lambda a: {"signatures": a["signatures"][:-1]}, ["8 class names", "7 signatures"]),
     "signatures that are no table": (lambda a: {"signatures": a["signatures"][0]}, ["signatures"]),
     "signatures without attributes": (lambda a: {"signatures": a["signatures"][:, :0]}, ["signatures"]),
     "names that stand twice": (
         lambda a: {"class_names": np.array([*a["class_names"][:-1], "h class"])},
-        ["'h class' stands twice", "0 and 7"],
+        ["'h class'", "0 and 7"],
     ),
     "a class without a name": (
         lambda a: {"class_names": np.array([*a["class_names"][:-1], " "])},
@@ -58,11 +58,11 @@ WRONG = {
     "an empty pool": (lambda a: {"pool": a["pool"][:0], "answers": None}, ["pool is empty"]),
     "no labelled images": (
         lambda a: {"features": a["features"][:0], "labels": a["labels"][:0]},
-        ["No class has a labelled image"],
+        ["No class has a labelled input"],
     ),
     "no unseen class": (
         lambda a: {key: a[key][:5] for key in ("signatures", "class_names")} | {"answers": None},
-        ["Every class has labelled images"],
+        ["Every class has labelled inputs"],
     ),
     "NaN features": (lambda a: {"features": with_value(a["features"], np.nan)}, ["features", *NOT_FINITE]),
     "infinite features": (lambda a: {"features": with_value(a["features"], np.inf)}, ["features", *NOT_FINITE]),
@@ -82,7 +82,7 @@ WRONG = {
     "too few answers": (lambda a: {"answers": a["answers"][:-1]}, ["answers", "(17,)"]),
     "an answer outside the class table": (
         lambda a: {"answers": a["answers"] + 3},
-        ["answers", "outside the table"],
+        ["answers", "not a row"],
     ),
     "an array that nobody knows": (
         lambda a: {"feature": a["features"]},

@@ -1,4 +1,4 @@
-"""Where problems come from: registered data sets, a person's own folder or file. Loaders are imported when used."""
+"""Load problems from registered data sets or the user's own folder or file. Loaders are imported when used."""
 
 from pren.data.folds import check_can_hold_out, class_folds, held_out_classes
 from pren.data.registry import DATASETS, Dataset, find_dataset, is_path, list_datasets, load, register_dataset

@@ -1,4 +1,4 @@
-"""The user's own arrays, from NumPy files. Reading one cannot run code (``allow_pickle=False``)."""
+"""The user's own arrays, from NumPy files, read without running code (``allow_pickle=False``)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from pren.problem.inputs import ArrayInputs, Inputs, JoinedInputs
 REQUIRED = ("features", "labels", "signatures", "pool")
 LABELS = ("given", "answers")
 OPTIONAL = ("class_names", *LABELS)
-MOST_UNASKED = 1 << 28  # bytes that arrays may take, however small the file is
-MOST_INFLATED = 50  # times the size of a larger one's file: features compress to a half, bombs to a thousandth
-IN_MEMORY = 1 << 26  # bytes: a larger array is left on disk where the file has it as it is
+MOST_UNASKED = 1 << 28  # bytes that arrays may always take
+MOST_INFLATED = 50  # times the file's size that larger arrays may take: features compress to a half, bombs to 1/1000
+IN_MEMORY = 1 << 26  # bytes; larger uncompressed arrays stay on disk
 BLOCK = 1 << 20
 HEADERS = {(1, 0): read_array_header_1_0, (2, 0): read_array_header_2_0}  # by the version of the format
 
@@ -37,24 +37,22 @@ def load_arrays(
 ) -> tuple[Problem, Answers | None]:
     """Read a problem from a ``.npz`` file.
 
-    The pool keeps the order it has in the file, because results are reported in that order. If the order follows the
-    classes, it says something that a method should not know: shuffle the pool before saving it.
+    The pool keeps its order in the file, because results are reported in that order. An order by class reveals the
+    classes to a method: shuffle the pool before saving it.
 
-    Large arrays stay on disk and are read as they are needed, if the file is not compressed (``numpy.savez``).
+    Large arrays stay on disk and are read on demand, if the file is not compressed (``numpy.savez``).
 
     Args:
         path: A file with `features` (N, D) or (N, C, H, W), `labels` (N,) row numbers of `signatures` or class names,
-            `signatures` (L, m), `pool` (N_pool, ...), and optionally `class_names` (L,) and `answers` (N_pool,), where
-            -1 or "" means that nobody knows, and `given` (N_pool,), written in the same way: labels that a person has
-            given to images of the pool, to learn from.
+            `signatures` (L, m), `pool` (N_pool, ...), and optionally `class_names` (L,), `answers` (N_pool,), -1 or ""
+            where the class is not known, and `given` (N_pool,), in the same form: labels that a person has given to
+            inputs of the pool, for training.
         setting: "zsl" or "gzsl".
-        backbone: The backbone that images go through; None for features.
-        hold_out: The share of each seen class's images that goes to the pool, behind the others, in "gzsl", to be
-            evaluated with.
+        backbone: The backbone for images; None for features.
+        hold_out: In "gzsl", the share of each seen class's inputs that is moved to the end of the pool, for evaluation.
 
     Returns:
-        The problem, which the answers have no part in, and the answers, None if there are none. Images with a given
-        label have no answer.
+        The problem, and its answers, None if there are none. Inputs with a given label have no answer.
 
     Raises:
         PrenError: If the file cannot be read or its arrays do not fit together.
@@ -80,11 +78,11 @@ def read_inputs(path: str | Path) -> Inputs:
     """Read inputs to predict: (N, D) features or (N, C, H, W) images.
 
     Args:
-        path: A ``.npy`` file, which is memory-mapped, or a ``.npz`` file that holds them as its only array, or under
-            the key `features` or `inputs`; a large one that is not compressed is memory-mapped, too.
+        path: A ``.npy`` file, or a ``.npz`` file that holds them as its only array, or under the key `features` or
+            `inputs`. A ``.npy`` file and large uncompressed arrays are memory-mapped.
 
     Raises:
-        PrenError: If the file cannot be read or holds something else.
+        PrenError: If the file cannot be read or has other content.
     """
     path = Path(path)
     if path.suffix.lower() not in (".npy", ".npz"):
@@ -92,7 +90,7 @@ def read_inputs(path: str | Path) -> Inputs:
     if path.suffix.lower() == ".npy":
         _check_ordinary(path)
         with _explained(path):
-            array = np.lib.format.open_memmap(path, mode="r")  # which never unpickles
+            array = np.lib.format.open_memmap(path, mode="r")  # never unpickles
         return ArrayInputs(array, str(path))
     with _open_npz(path) as file:
         keys = [key for key in ("features", "inputs") if key in file.files] or file.files
@@ -103,11 +101,7 @@ def read_inputs(path: str | Path) -> Inputs:
 
 
 def read_vector(path: Path) -> NDArray[np.float64]:
-    """Read the numbers of a ``.npy`` file that describe one class: (m,) or (1, m).
-
-    Raises:
-        PrenError: If the file cannot be read or holds something else.
-    """
+    """Read the signature of one class, (m,) or (1, m), from a ``.npy`` file."""
     array = read_numbers(path)
     if array.ndim not in (1, 2) or array.size != array.shape[-1]:
         raise PrenError("array-shape", f"{path} must hold one row of numbers, not shape {array.shape}.")
@@ -117,17 +111,13 @@ def read_vector(path: Path) -> NDArray[np.float64]:
 
 
 def read_numbers(path: Path) -> NDArray[np.float64]:
-    """Read a ``.npy`` file of numbers, whatever its shape.
-
-    Raises:
-        PrenError: If the file cannot be read or holds something else.
-    """
+    """Read a ``.npy`` file of numbers of any shape."""
     _check_ordinary(path)
     with _explained(path):
-        array = np.lib.format.open_memmap(path, mode="r")  # which never unpickles
+        array = np.lib.format.open_memmap(path, mode="r")  # never unpickles
     if array.dtype.kind not in "fiub":
         raise PrenError("array-kind", f"{path} must hold numbers, not {array.dtype}.")
-    with np.errstate(over="ignore"):  # what is too large for it becomes infinite
+    with np.errstate(over="ignore"):  # values that are too large become infinite
         values: NDArray[np.float64] = array.astype(np.float64)
     return values
 
@@ -135,13 +125,10 @@ def read_numbers(path: Path) -> NDArray[np.float64]:
 def _problem(arrays: dict[str, NDArray[Any]], setting: Setting, backbone: str | None, file: str) -> Problem:
     labels, names = arrays["labels"], arrays.get("class_names")
     if names is not None and (names.ndim != 1 or names.dtype.kind != "U"):
-        raise PrenError(
-            "class-names", f"class_names must be a list of text (classes,), not {names.dtype} {names.shape}."
-        )
+        message = f"class_names must be a list of text (classes,), not {names.dtype} {names.shape}."
+        raise PrenError("class-names", message)
     if names is None and labels.dtype.kind == "U":
-        raise PrenError(
-            "class-names", "labels are class names, so class_names is needed too: one name per row of signatures."
-        )
+        raise PrenError("class-names", "labels are class names: add class_names, one name per row of signatures.")
     return Problem.from_arrays(
         arrays["features"],
         labels,
@@ -155,21 +142,20 @@ def _problem(arrays: dict[str, NDArray[Any]], setting: Setting, backbone: str | 
 
 
 def _pool_labels(labels: NDArray[Any], key: str, problem: Problem) -> NDArray[np.int64]:
-    """Turn (N_pool,) row numbers or class names into row numbers, `UNKNOWN` where nobody knows."""
+    """Turn (N_pool,) row numbers or class names into row numbers, `UNKNOWN` where the class is not known."""
     if labels.shape != (len(problem.pool),):
         count = len(problem.pool)
-        raise PrenError(
-            "array-shape", f"{key} have shape {labels.shape}, but the pool holds {count} inputs: unknown is -1 or ''."
-        )
+        message = f"{key} have shape {labels.shape}, but the pool holds {count} inputs: write -1 or '' for unknown."
+        raise PrenError("array-shape", message)
     if labels.dtype.kind not in "iuU":
         raise PrenError("array-kind", f"{key} must be whole numbers or class names, not {labels.dtype}.")
     names = problem.classes.names
     unknown, valid = ("", names[0]) if labels.dtype.kind == "U" else (UNKNOWN, 0)
-    nobody_knows: NDArray[np.bool_] = labels == unknown
-    # Where nobody knows, any valid label does for now, so that an error about another one counts its place rightly.
-    filled = np.where(nobody_knows, labels.dtype.type(valid), labels)
+    missing: NDArray[np.bool_] = labels == unknown
+    # A valid label stands in for missing ones, so that errors about other labels name the right place.
+    filled = np.where(missing, labels.dtype.type(valid), labels)
     try:
-        return np.where(nobody_knows, UNKNOWN, label_indices(filled, names))
+        return np.where(missing, UNKNOWN, label_indices(filled, names))
     except PrenError as error:
         raise PrenError(error.code, f"{key}: {error}") from error
 
@@ -177,7 +163,7 @@ def _pool_labels(labels: NDArray[Any], key: str, problem: Problem) -> NDArray[np
 def _holding_out(
     problem: Problem, answers: NDArray[np.int64] | None, share: float
 ) -> tuple[Problem, NDArray[np.int64]]:
-    """The problem with a share of its labelled images at the end of the pool, and the answers with their classes."""
+    """The problem with a share of its labelled inputs at the end of the pool, and the answers with their classes."""
     unknown = np.full(len(problem.pool), UNKNOWN)
     held = shuffled(held_out(problem.labels, problem.classes.names, share, problem.setting))
     left = np.setdiff1d(np.arange(len(problem.labels)), held)
@@ -194,11 +180,9 @@ def _holding_out(
 
 
 def _check_ordinary(path: Path) -> None:
-    """Refuse pipes and devices: opening one could take for ever. Whatever else is wrong shows when it is opened."""
+    """Refuse pipes and devices, which could block for ever when opened."""
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise PrenError(
-            "not-a-file", f"{path} is a pipe or a device, not a file: write the arrays to one with numpy.save or savez."
-        )
+        raise PrenError("not-a-file", f"{path} is a pipe or a device: write the arrays to a file with numpy.savez.")
 
 
 @contextmanager
@@ -206,7 +190,7 @@ def _open_npz(path: Path) -> Iterator[NpzFile]:
     _check_ordinary(path)
     with ExitStack() as stack:
         with _explained(path):
-            # Opened here, because NumPy would leave a damaged file open.
+            # Opened here, because NumPy leaves a damaged file open.
             file = np.load(stack.enter_context(path.open("rb")), allow_pickle=False)
         if not isinstance(file, NpzFile):
             raise PrenError("array-format", f"{path} holds one array without a name: write it with numpy.savez.")
@@ -215,30 +199,29 @@ def _open_npz(path: Path) -> Iterator[NpzFile]:
 
 
 def _check_inflated(path: Path, file: NpzFile) -> None:
-    """Refuse a file that would become far larger than it is: Python reads no more of an array than is said here."""
+    """Refuse a file that expands too far; Python reads no more of an array than its declared size."""
     parts = [] if file.zip is None else file.zip.infolist()
     inflated, size = sum(part.file_size for part in parts), path.stat().st_size
     if inflated > MOST_UNASKED and inflated > MOST_INFLATED * size:
         what = f"{size / 1e6:.1f} MB would become {inflated / 1e9:.1f} GB"
-        raise PrenError(
-            "array-compressed", f"{path} is compressed too far to hold features ({what}): write it with numpy.savez."
-        )
+        message = f"{path} is compressed too far to hold features ({what}): write it with numpy.savez."
+        raise PrenError("array-compressed", message)
 
 
 def _read(path: Path, file: NpzFile, key: str) -> NDArray[Any]:
     with _explained(f"{path}: {key}"):
         mapped = None if file.zip is None else _mapped(path, file.zip, f"{key}.npy")
         array: Any = file[key] if mapped is None else mapped
-    if not isinstance(array, np.ndarray):  # a zip file may hold anything, and NumPy then returns its bytes
+    if not isinstance(array, np.ndarray):  # NumPy returns the bytes of other files in the zip file
         raise PrenError("array-format", f"{path}: {key} is not an array: write the file with numpy.savez.")
     return array
 
 
 def _mapped(path: Path, file: ZipFile, name: str) -> NDArray[Any] | None:
-    """A large array of a ``.npz`` file, left on disk; None if it is not large, or not as it is.
+    """A large array of a ``.npz`` file, memory-mapped; None if it is small or compressed.
 
     Raises:
-        ValueError: If it is damaged, or other than it says. (Python's zipfile raises what it likes.)
+        ValueError: If it is damaged. (Python's zipfile may raise other exceptions.)
     """
     part = file.NameToInfo.get(name)
     if part is None or part.file_size <= IN_MEMORY or part.compress_type != ZIP_STORED:
@@ -253,7 +236,7 @@ def _mapped(path: Path, file: ZipFile, name: str) -> NDArray[Any] | None:
             raise ValueError("pickle")
         if begin + size != part.file_size:
             raise ValueError(f"it has {part.file_size - begin} bytes, not {size}")
-        while member.read(BLOCK):  # to its end, where its checksum is compared
+        while member.read(BLOCK):  # zipfile compares the checksum at the end
             pass
     place = _place(path, part) + begin
     mapped = np.memmap(path, dtype, "r", offset=place, shape=shape, order="F" if columns_first else "C")
@@ -261,7 +244,7 @@ def _mapped(path: Path, file: ZipFile, name: str) -> NDArray[Any] | None:
 
 
 def _place(path: Path, part: ZipInfo) -> int:
-    """Where the content of a part begins: behind a header of 30 bytes, its name, and what else the header holds."""
+    """Where the content of a part begins: after a header of 30 bytes, its name and its extra field."""
     with path.open("rb") as file:
         file.seek(part.header_offset + 26)
         name, more = struct.unpack("<HH", file.read(4))
@@ -270,7 +253,7 @@ def _place(path: Path, part: ZipInfo) -> int:
 
 @contextmanager
 def _explained(what: str | Path) -> Iterator[None]:
-    """Say what cannot be read, and why: damaged and hostile files fail in many ways, none of them promised by NumPy."""
+    """Turn any exception into a `PrenError`: NumPy does not document how it fails on damaged files."""
     try:
         yield
     except FileNotFoundError:
@@ -278,18 +261,16 @@ def _explained(what: str | Path) -> Iterator[None]:
     except Exception as error:
         reason = (str(error).splitlines() or [""])[0].rstrip(".") or type(error).__name__
         if "pickle" in reason.lower():  # NumPy's advice is to allow it
-            reason = "it holds Python objects, or is something else"
-        raise PrenError(
-            "array-unreadable", f"{what} cannot be read with NumPy ({reason}): write it again as numbers or text."
-        ) from error
+            reason = "it holds Python objects, or is not a NumPy file"
+        message = f"{what} cannot be read with NumPy ({reason}): write it again as numbers or text."
+        raise PrenError("array-unreadable", message) from error
 
 
 def _check_keys(path: Path, keys: list[str]) -> None:
     for key in keys:
         if key not in REQUIRED + OPTIONAL:
-            raise PrenError(
-                "array-unknown", f"{path} holds an unknown array {key!r}. {suggest(key, REQUIRED + OPTIONAL)}"
-            )
+            hint = suggest(key, REQUIRED + OPTIONAL)
+            raise PrenError("array-unknown", f"{path} holds an unknown array {key!r}. {hint}")
     missing = [key for key in REQUIRED if key not in keys]
     if missing:
         raise PrenError("array-missing", f"{path} lacks {', '.join(missing)}: it must hold {', '.join(REQUIRED)}.")

@@ -1,7 +1,7 @@
-"""Validation folds: problems made of a problem's seen classes alone, to choose parameters on.
+"""Validation folds: problems made of a problem's seen classes only, to choose parameters with.
 
-Nothing of the test can get in: no image of the pool is read, and the unseen classes, their signatures included, are not
-in a fold's class table.
+A fold has no test data: no input of the pool is read, and its class table has neither the unseen classes nor their
+signatures.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pren.foundation.errors import PrenError
 from pren.foundation.seeds import stream
 from pren.problem import Answers, ClassTable, Problem
 
-FOLDS = 3  # as many as the benchmarks have
-FEWEST = 2  # classes that play the unseen ones: with one, every answer would be right
-LEAVES = 3  # of the seen classes, at most one in so many is held out in a draw
+FOLDS = 3  # as in the benchmarks
+FEWEST = 2  # held-out classes: with only one, every prediction would be right
+LEAVES = 3  # at most one in so many seen classes is held out in a draw
 
 
 def class_folds(problem: Problem) -> list[tuple[Problem, Answers]]:
-    """Divide the labelled images by classes: in each fold some of the seen classes play the unseen ones.
+    """Divide the labelled inputs by classes: in each fold some of the seen classes count as unseen.
 
-    Every seen class plays an unseen one in exactly one fold. Which, and which images are held out, is part of the data:
-    no seed moves it, nor does the order of the classes.
+    Every seen class counts as unseen in exactly one fold. The folds depend neither on a seed nor on the order of the
+    classes.
 
     Args:
-        problem: The problem to choose parameters for. In "gzsl" the pool of a fold also holds a fifth of the images
+        problem: The problem to choose parameters for. In "gzsl" the pool of a fold also holds a fifth of the inputs
             of each class that stays seen.
 
     Raises:
@@ -42,9 +42,9 @@ def class_folds(problem: Problem) -> list[tuple[Problem, Answers]]:
 
 
 def held_out_classes(problem: Problem, draws: int) -> Iterator[tuple[Problem, Answers]]:
-    """Let seen classes play the unseen ones: as many as there are of these, where that leaves enough seen ones.
+    """Draw seen classes that count as unseen: as many as there are unseen ones, if enough seen ones remain.
 
-    Every class has its turn before any has a second one. As with `class_folds`, the draws are part of the data.
+    Every class is drawn once before any is drawn again. As in `class_folds`, the draws do not depend on a seed.
 
     Args:
         problem: As for `class_folds`.
@@ -68,13 +68,11 @@ def check_can_hold_out(problem: Problem) -> None:
     """Raise a `PrenError` if there are too few seen classes to hold some out."""
     seen = int(problem.classes.seen.sum())
     if seen < 2 * FEWEST:
-        raise PrenError(
-            "seen-too-few", f"{seen} seen classes are too few to hold some out: at least {2 * FEWEST} are needed."
-        )
+        raise PrenError("seen-too-few", f"Holding out classes needs at least {2 * FEWEST} seen classes, not {seen}.")
 
 
 def _seen_by_name(problem: Problem) -> Indices:
-    """The seen classes in an order that theirs in the table does not matter to."""
+    """The seen classes in the order of their names."""
     check_can_hold_out(problem)
     seen = np.flatnonzero(problem.classes.seen)
     return seen[np.argsort(np.array(problem.classes.names)[seen], kind="stable")]
@@ -86,11 +84,11 @@ def _fold(problem: Problem, unseen: Indices, number: int) -> tuple[Problem, Answ
     usable, pool = np.flatnonzero(~is_unseen), np.flatnonzero(is_unseen)
     if problem.setting == "gzsl":
         order = np.argsort(np.array(table.names), kind="stable")
-        held_out = random_share(np.argsort(order)[labels], usable)  # which draws by number: that of the name
+        held_out = random_share(np.argsort(order)[labels], usable)  # draws by class number: use the rank of the name
         usable, pool = np.setdiff1d(usable, held_out), np.concatenate([pool, held_out])
     pool = shuffled(pool)
-    inputs = problem.train.relearned(usable)  # what they were learned from must not give the held-out classes away
-    rows = np.flatnonzero(table.seen)  # of the classes that there are in the fold
+    inputs = problem.train.relearned(usable)  # features must not be learned from held-out classes
+    rows = np.flatnonzero(table.seen)  # the classes of the fold
     seen = ~np.isin(rows, unseen)
     fold = replace(
         problem,

@@ -1,9 +1,9 @@
 """The embedded data set: the numbers 00 to 99, written with real handwritten digits.
 
-scikit-learn carries 1,797 handwritten digits of 8 x 8 pixels. Two of them side by side make a number, and the number's
-signature says which digit stands where, so a number nobody has labelled can be told from those that somebody has. The
-digits of the pool come from other samples than those of the training images, and the pool is slanted, blurred and noisy
-(`Shift`): without such a shift there would be nothing for a transductive method to gain.
+scikit-learn has 1,797 handwritten digits of 8 x 8 pixels. Two of them side by side make a number, and its signature
+says which digits it has, so a method can recognise unseen numbers from seen ones. The pool has other samples of the
+digits than the training images, and it is slanted, blurred and noisy (`Shift`): without this shift a transductive
+method would gain nothing.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from pren.foundation.errors import PrenError
 from pren.foundation.seeds import stream
 from pren.problem import Answers, Problem, Setting
 
-DATA_SEED = 1797  # the data are fixed: no run's seed moves them
+DATA_SEED = 1797  # the data do not depend on a run's seed
 SPLITS = ("test", "val")
 FORMS = ("images", "features")
 HEIGHT, WIDTH = 16, 32
 POOL_SEEN_PER_CLASS = 8  # GZSL: 80 seen classes x 8 are about as many images as 20 unseen classes x 30
 
-# Two symbols of one random Latin square each (rows: tens, columns: units), so that in both lists every digit occurs
-# twice as tens and twice as units. Written out, because a split must not move with a version of NumPy.
+# Each list is two symbols of a random Latin square (rows: tens, columns: units), so that every digit occurs twice as
+# tens and twice as units. Written out, so that a split does not change with the version of NumPy.
 TEST_NUMBERS = (0, 2, 18, 19, 23, 25, 36, 39, 40, 44, 52, 57, 61, 67, 75, 78, 81, 84, 93, 96)
 VAL_NUMBERS = (3, 7, 15, 17, 24, 26, 32, 38, 42, 45, 51, 56, 64, 69, 71, 73, 80, 88, 90, 99)
 
-# The layout in pixels: where the digits stand, and how far each may stray from that (uniformly, to both sides).
+# The layout in pixels: the position of the digits, and their uniform jitter.
 CENTRE = 7.5  # of a digit, left and right of the middle of the image
 SIZE = 14.5  # of the square that a digit of 8 x 8 pixels is stretched to
 JITTER = (0.8, 0.7, 1.0)  # across, down, size
@@ -45,7 +45,7 @@ Half = Literal["train", "pool"]
 
 @dataclass(frozen=True)
 class Shift:
-    """How pool images differ from training images; all zeros means not at all."""
+    """How pool images differ from training images; zeros mean no difference."""
 
     slant: float = 0.6  # pixels to the right for each pixel up
     blur: float = 0.5  # standard deviation of a Gaussian blur, in pixels
@@ -53,19 +53,17 @@ class Shift:
 
     def __post_init__(self) -> None:
         if not all(map(math.isfinite, astuple(self))) or min(self.blur, self.noise) < 0:
-            raise PrenError(
-                "shift-value", f"A shift must be finite, its blur and noise not negative, but it is {self}."
-            )
+            raise PrenError("shift-value", f"{self} must be finite, and its blur and noise not negative.")
 
 
 NO_SHIFT = Shift(slant=0.0, blur=0.0, noise=0.0)
 
 
 class _Draws(NamedTuple):
-    """What chance decides about n numbers."""
+    """The random choices for n numbers."""
 
-    samples: NDArray[np.int64]  # (n, 2) which handwritten digit stands left and right, as rows of scikit-learn's data
-    jitter: NDArray[np.float64]  # (n, 2, 3) how far each strays across, down and in size, from -1 to 1
+    samples: NDArray[np.int64]  # (n, 2) the left and the right digit, as rows of scikit-learn's data
+    jitter: NDArray[np.float64]  # (n, 2, 3) jitter across, down and in size, from -1 to 1
 
 
 def load_numbers(
@@ -79,11 +77,11 @@ def load_numbers(
     """Compose the data set; the same arguments give the same bytes.
 
     Args:
-        split: "test" (80 seen classes, 20 unseen) or "val" (20 of those 80 play the unseen ones; the 20 of "test" are
-            left out altogether, their signatures included).
+        split: "test" (80 seen classes, 20 unseen) or "val" (20 of those 80 are unseen; the 20 unseen ones of "test" and
+            their signatures are left out).
         setting: "zsl", or "gzsl", where the pool also holds 8 new images of every seen class.
         form: "images" (1, 16, 32), or "features", the same pixels as (512,).
-        shift: How the pool differs; `Shift()` if left out.
+        shift: How the pool differs; `Shift()` by default.
         per_class: Training images of each seen class.
         pool_per_class: Pool images of each unseen class.
 
@@ -150,7 +148,7 @@ def _signatures(names: list[str]) -> Signatures:
 @cache
 def _digits() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """(1797, 8, 8) images from 0 to 1 and (1797,) what they show."""
-    from sklearn.datasets import load_digits  # here, because it takes a second that other data need not wait for
+    from sklearn.datasets import load_digits  # late, because the import takes a second
 
     data = load_digits()
     return (data.images / 16).astype(np.float32), data.target.astype(np.int64)
@@ -158,7 +156,7 @@ def _digits() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
 
 @cache
 def _bank(half: Half, digit: int) -> NDArray[np.int64]:
-    """The samples of a digit that training images, or pool images, are made of: half of them each."""
+    """The samples of a digit for training images or for pool images: half of them each."""
     samples = stream(DATA_SEED, "halves", digit).permutation(np.flatnonzero(_digits()[1] == digit))
     middle = len(samples) // 2
     return samples[:middle] if half == "train" else samples[middle:]
@@ -167,8 +165,8 @@ def _bank(half: Half, digit: int) -> NDArray[np.int64]:
 def _draw(half: Half, split: str, name: str, count: int) -> _Draws:
     """Draw `count` numbers of class `name`.
 
-    Training images are the same in both splits. Pool images are not: what was looked at while tuning on "val" must not
-    come back in the GZSL pool of "test", where the classes of the former are seen ones.
+    Training images are the same in both splits. Pool images are not: images used for tuning on "val" must not be in the
+    GZSL pool of "test", where these classes are seen.
     """
     use = "train" if half == "train" else f"pool {split}"
     chance = stream(DATA_SEED, use, int(name)).random((count, 2, 4))
@@ -195,7 +193,7 @@ def _compose(draws: _Draws, slant: float) -> NDArray[np.float32]:
     across, down, size = np.moveaxis(draws.jitter * JITTER, -1, 0)
     across = across + np.array([-CENTRE, CENTRE])
     scale = 2 / (SIZE + size)
-    # From a place on the canvas to the place in the digit that is seen there; both run from -1 to 1 each way.
+    # From a point on the canvas to the point in the digit, both from -1 to 1 in each direction.
     transform = np.zeros((count, 2, 2, 3))
     transform[..., 0, 0] = scale * WIDTH / 2
     transform[..., 0, 1] = scale * HEIGHT / 2 * slant

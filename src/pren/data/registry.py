@@ -1,4 +1,4 @@
-"""Data sets by name, and the user's own by their path."""
+"""Data sets by name, and the user's own data by path."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pren.foundation.files import is_folder
 from pren.foundation.registry import Registry, resolve
 from pren.problem import Answers, Problem, Setting
 
-ROOT_VARIABLE = "PREN_DATA"  # the environment variable that says where data are, read by `data_root` alone
+ROOT_VARIABLE = "PREN_DATA"  # the environment variable with the folder of the data; only `data_root` reads it
 Loaded = tuple[Problem, Answers | None]
 Loader = TypeVar("Loader", bound=Callable[..., Loaded])
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """One data set; `register_dataset` says what is what."""
+    """One data set; see `register_dataset`."""
 
     name: str
     summary: str
@@ -38,12 +38,12 @@ class Dataset:
 
     @cached_property
     def load(self) -> Callable[..., Loaded]:
-        """The function that loads it; ours are imported when they are used."""
+        """The function that loads it, imported when it is used."""
         loader = resolve(self.home) if isinstance(self.home, str) else self.home
         return partial(loader, **self.fixed) if self.fixed else loader
 
     def has_photographs(self, options: Mapping[str, Any]) -> bool:
-        """Whether it is image files that are loaded with such options."""
+        """Whether it loads photographs with these options."""
         return self.photographs or bool(options.get("images"))
 
 
@@ -59,18 +59,18 @@ def register_dataset(
     file_options: tuple[str, ...] = (),
     folder_options: tuple[str, ...] = (),
 ) -> Callable[[Loader], Loader]:
-    """Register the function that follows as a data set.
+    """Register the decorated function as a data set.
 
-    It is called with `setting`, with `split` if there are splits, with `root` if it needs one, and with options of its
-    own (``--option``), whose annotations are their types. It returns a `Problem`, and `Answers` or None.
+    It is called with `setting`, with `split` if there are splits, with `root` if it needs one, and with its own options
+    (``--option``), whose types are their annotations. It returns a `Problem`, and `Answers` or None.
 
     Args:
-        name: What `load` knows it by.
+        name: Its name for `load`.
         summary: One line for people.
-        splits: Which there are; the first is the default.
-        needs_root: Whether it is read from a folder (`root`) that the user has.
-        file_options: Those of its options that name files: of its own folder by a bare name, else by a path.
-        folder_options: Those of its options that may be the path of a folder.
+        splits: Its splits; the first is the default.
+        needs_root: Whether it is read from a folder of the user (`root`).
+        file_options: Options that name files: by a bare name in its own folder, otherwise by a path.
+        folder_options: Options that can be the path of a folder.
     """
 
     def register(loader: Loader) -> Loader:
@@ -116,25 +116,25 @@ def find_dataset(name: str | Path) -> Dataset:
         try:
             return DATASETS[text]
         except PrenError as error:
-            hint = "Your own data are the path of a .npz file, or of a folder of photographs."
+            hint = "For your own data, give the path of a .npz file or of a folder of photographs."
             raise PrenError(error.code, f"{error} {hint}") from None
     if text.lower().endswith(".npz"):
         return Dataset(text, "arrays of your own", "pren.data.arrays:load_arrays", fixed={"path": text})
     if os.path.lexists(text) and not is_folder(text):
-        raise PrenError("data-unknown", f"{text} is neither a .npz file nor a folder.")
+        raise PrenError("data-unknown", f"{text} is neither a .npz file nor a folder: check the path.")
     return Dataset(
         text, "photographs of your own", "pren.data.folder.load:load_folder", photographs=True, fixed={"path": text}
     )
 
 
 def is_path(name: str | Path) -> bool:
-    """Whether a name means a file or a folder of the user's own, be it there or not, and not a registered data set."""
+    """Whether a name is a path of the user's own data, existing or not, and not a registered data set."""
     text = str(name)
     return text not in DATASETS and (text.lower().endswith(".npz") or Path(text).name != text or is_folder(text))
 
 
 def data_root(name: str, root: str | Path | None) -> Path | None:
-    """Where a data set is read from: the folder given or, for one that needs a folder, the one `PREN_DATA` names."""
+    """The folder of a data set: the given one or, if the data set needs one, that of `PREN_DATA`."""
     if root is None and DATASETS[name].needs_root:
         root = os.environ.get(ROOT_VARIABLE) or None
     return None if root is None else Path(root)
@@ -147,15 +147,15 @@ def load(
     setting: Setting = "zsl",
     **options: Any,
 ) -> Loaded:
-    """Load a problem and, kept apart from it, its answers, None where nobody knows any.
+    """Load a problem and, separately, its answers, None if there are none.
 
     Args:
         name: One of `list_datasets`, or the path of a ``.npz`` file (see `pren.data.arrays`) or of a folder of
             photographs (see `pren.data.folder.load`).
-        root: The folder with the data, for data sets that need one; the environment variable ``PREN_DATA`` if left out.
-        split: Which split; the data set's first if left out.
+        root: The folder with the data, for data sets that need one; the environment variable ``PREN_DATA`` by default.
+        split: The split; the data set's first one by default.
         setting: "zsl" or "gzsl".
-        **options: What this data set alone understands.
+        **options: Options of this data set.
 
     Raises:
         PrenError: If there is no such data set, split or option, or the data cannot be read.
@@ -165,9 +165,7 @@ def load(
     if dataset.needs_root:
         given["root"] = data_root(dataset.name, root)
         if given["root"] is None:
-            raise PrenError(
-                "root-missing", f"{name} is read from a folder: give it as root (--root), or in ${ROOT_VARIABLE}."
-            )
+            raise PrenError("root-missing", f"{name} needs a folder: give root (--root), or set ${ROOT_VARIABLE}.")
     elif root is not None:
         raise PrenError("root-unused", f"{name} takes no root: leave it out.")
     if dataset.splits:
@@ -179,27 +177,25 @@ def load(
 
 
 def _checked(dataset: Dataset, options: dict[str, Any], taken: set[str]) -> dict[str, Any]:
-    """Options with the types that the loader declares; they may come from the command line or a file."""
+    """Options converted to the types that the loader declares."""
     loader = dataset.load
     fixed = loader.keywords if isinstance(loader, partial) else {}
     known = [option for option in inspect.signature(loader).parameters if option not in {*taken, *fixed}]
     hints = get_type_hints(loader.func if isinstance(loader, partial) else loader)
     checked = {}
     for option, value in options.items():
-        if option == "signatures" and option not in known:  # there is nothing to choose from
+        if option == "signatures" and option not in known:  # it only has attributes
             if value != ATTRIBUTES:
-                raise PrenError(
-                    "signatures-unknown", f"{dataset.name} has no signatures {value!r}. It has {ATTRIBUTES}."
-                )
+                message = f"{dataset.name} has no signatures {value!r}. It has {ATTRIBUTES}."
+                raise PrenError("signatures-unknown", message)
             continue
         if option == "hold_out" and option not in known:
             more = ", or with --option seen_test=random a fifth of each" if "seen_test" in known else ""
             own = f"--setting gzsl holds out its own test images of seen classes{more}"
             raise PrenError("hold-out", f"{dataset.name} has no option 'hold_out': {own}.")
         if option not in known:
-            raise PrenError(
-                "data-option-unknown", f"{dataset.name} has no option {option!r}: it has {', '.join(known) or 'none'}."
-            )
+            message = f"{dataset.name} has no option {option!r}: it has {', '.join(known) or 'none'}."
+            raise PrenError("data-option-unknown", message)
         try:
             kind = TypeAdapter(hints.get(option, Any), config=ConfigDict(extra="forbid"))
             checked[option] = kind.validate_python(value)

@@ -1,4 +1,4 @@
-"""What there is of a data set, what is missing and where it can be had."""
+"""Which files of a data set exist, which are missing, and where they are published."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDS = (1, 2, 3)
 
 @dataclass(frozen=True)
 class SplitCounts:
-    """How many classes and images a split has; None where it cannot be known."""
+    """How many classes and images a split has; None where it is not known."""
 
     split: str
     seen: int | None
@@ -27,44 +27,44 @@ class SplitCounts:
     test_seen: int | None
     test_unseen: int | None
     folds: tuple[int, ...] = ()
-    sha256: str | None = None  # of the file with the split, which tells versions apart that bear the same name
+    sha256: str | None = None  # of the file with the split, to distinguish versions of the same name
 
 
 @dataclass(frozen=True)
 class ImageCounts:
     """The photographs of a benchmark."""
 
-    looked: list[str]  # the folders they were looked for in
-    folder: str | None  # the one of them that is there
-    found: int | None  # how many of the images that the split's lists count are in it; None if it cannot be known
-    listed: int | None  # how many the lists count; None if it cannot be known
+    looked: list[str]  # the folders that were searched
+    folder: str | None  # the one that exists
+    found: int | None  # how many of the listed images are in it; None if it is not known
+    listed: int | None  # how many images the split lists; None if it is not known
     published: str
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What is known about a data set."""
+    """The facts about a data set."""
 
     name: str
     summary: str
-    root: str | None = None  # the folder that was looked at, if it needs one and one is known
+    root: str | None = None  # the folder of the data, if it needs one and one is known
     splits: list[SplitCounts] = field(default_factory=list)
     features: dict[str, tuple[int, ...]] = field(default_factory=dict)  # files and their shape (D, N)
     signatures: dict[str, tuple[int, ...]] = field(default_factory=dict)  # sources and their shape (m, L)
-    images: ImageCounts | None = None  # None for data that have no usual place for them, or if no split was found
-    missing: list[str] = field(default_factory=list)  # what is not there or cannot be read, as sentences
-    published: str = ""  # where it can be had
+    images: ImageCounts | None = None  # None for data without a usual folder of images, or if no split was found
+    missing: list[str] = field(default_factory=list)  # sentences about missing and unreadable files
+    published: str = ""  # where it is published
 
 
 def survey(name: str, root: str | Path | None = None) -> Survey:
-    """Look at a data set without loading features.
+    """Survey a data set without loading features.
 
     Args:
         name: One of `pren.data.list_datasets`.
-        root: The folder with the data; the environment variable ``PREN_DATA`` if left out.
+        root: The folder with the data; the environment variable ``PREN_DATA`` by default.
 
     Raises:
-        PrenError: If there is no such data set. Missing and damaged files are part of the answer.
+        PrenError: If there is no such data set. Missing and damaged files are part of the result.
     """
     dataset = DATASETS[name]
     if not dataset.needs_root:
@@ -74,7 +74,7 @@ def survey(name: str, root: str | Path | None = None) -> Survey:
         missing = [f"No folder is given: use --root, or the environment variable {ROOT_VARIABLE}."]
         return Survey(name, dataset.summary, missing=missing, published=published)
     found = Survey(name, dataset.summary, str(folder), published=published)
-    if not _is_benchmark(name):  # how it is kept, the package that brings it knows
+    if not _is_benchmark(name):  # only its own package knows its files
         return found
     for split in dataset.splits:
         try:
@@ -94,7 +94,7 @@ def survey(name: str, root: str | Path | None = None) -> Survey:
 
 
 def own_folds(name: str, root: str | Path | None = None, split: str | None = None) -> tuple[int, ...]:
-    """The numbers of the validation folds that a split comes with; none for embedded data and the user's own files."""
+    """The numbers of a split's own validation folds; none for embedded data and the user's own files."""
     folder = data_root(name, root) if _is_benchmark(name) else None
     if folder is None:
         return ()
@@ -121,7 +121,7 @@ def _embedded(name: str, split: str | None) -> SplitCounts:
 def _split_counts(place: Place) -> SplitCounts:
     names, arrays = Splits.read(place)
     folds, digest = _folds(place), sha256(place.folder / SPLITS_FILE)
-    if place.test_classes is not None:  # which images those are, only the features file knows
+    if place.test_classes is not None:  # only the features file knows the images of these classes
         count = len(read_classes(place.folder / place.test_classes, names))
         return SplitCounts(place.split, len(names) - count, count, None, None, None, folds, digest)
     files = (place.folder / "trainvalclasses.txt", place.folder / "testclasses.txt")
@@ -132,7 +132,7 @@ def _split_counts(place: Place) -> SplitCounts:
 
 
 def _look_for_images(place: Place, found: Survey) -> ImageCounts:
-    """Count the photographs; that there are none is not missed, because features do as well."""
+    """Count the photographs; they do not count as missing, because features are enough."""
     folder = next((folder for folder in place.images if folder.is_dir()), None)
     count, listed = (0 if folder is None else None), None
     try:

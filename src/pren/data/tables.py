@@ -1,4 +1,4 @@
-"""CSV files of the user's own, read with every mistake noted by file and line."""
+"""The user's own CSV files, with every mistake noted by file and line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_BYTES = 1 << 26
 
 
 class TableRow(NamedTuple):
-    """A row of a table, and the line that it begins in."""
+    """A row of a table, and its first line."""
 
     line: int
     cells: list[str]
@@ -28,27 +28,24 @@ class Table(NamedTuple):
     """A CSV file."""
 
     header: TableRow
-    rows: list[TableRow]  # those with as many fields as the header; empty lines are none
-    misfits: list[TableRow]  # the others
-    complete: bool  # whether these are all rows, because each of them could be read
+    rows: list[TableRow]  # rows with as many fields as the header, without empty lines
+    misfits: list[TableRow]  # the other rows
+    complete: bool  # whether every row could be read
 
 
 def normal(text: str) -> str:
-    """Text in the one Unicode form (NFC) that names are compared in: macOS writes file names in another."""
+    """Text in the Unicode form NFC, to compare names: macOS writes file names in another form."""
     return unicodedata.normalize("NFC", text)
 
 
 def read_table(folder: Path, file: str, header: str, findings: Findings) -> Table | None:
-    """Read a CSV file; what is wrong with it goes to `findings`.
+    """Read a CSV file; None if it cannot be read.
 
     Args:
-        folder: Where the file is.
+        folder: The folder of the file.
         file: Its name.
-        header: What its first line must be; one that ends in … is an example.
-        findings: Where mistakes are noted.
-
-    Returns:
-        None if there is nothing that can be read.
+        header: The required first line; one that ends in … is an example.
+        findings: Collects mistakes.
     """
     text = _read_text(folder, file, findings)
     if text is None:
@@ -98,14 +95,14 @@ def _rows(text: str, file: str, findings: Findings) -> Iterator[TableRow | None]
     """Every row that is not empty, None for one that cannot be read."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     while not findings.full(file):
-        line = reader.line_num + 1  # in which the row begins: its cells may hold line breaks
+        line = reader.line_num + 1  # where the row begins; its cells can hold line breaks
         try:
             cells = next(reader)
         except StopIteration:
             return
-        except csv.Error as error:  # the reader goes on with the next line
+        except csv.Error as error:  # the reader continues with the next line
             is_open = "unexpected end" in str(error)
-            reason = "a quotation mark is opened and never closed" if is_open else str(error)
+            reason = "a quotation mark is never closed" if is_open else str(error)
             findings.add(file, f"it is not valid CSV: {reason}.", line)
             yield None
             continue

@@ -1,7 +1,7 @@
-"""MATLAB files, read as data that nobody vouches for: whatever is wrong with one becomes a `PrenError` that names it.
+"""Read MATLAB files that may be damaged: every fault becomes a `PrenError` that names the file.
 
-scipy (1.17 at least) looks an element's type up in a table without checking it, so a single damaged byte can end the
-process (scipy's pull request 25829), and some bytes can ask for all memory. So a child reads them.
+scipy (1.17 at least) looks up an element's type in a table without a check, so a single damaged byte can end the
+process (scipy's pull request 25829), and some bytes can request all memory. So a child process reads them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pren.foundation.children import ended_by
 from pren.foundation.errors import PrenError
 
 Shapes = dict[str, tuple[int, ...]]
-TRIES = 3  # of a question that the child may have ended before
+TRIES = 3  # of a request, because the child may end before it arrives
 
 
 def mat_shapes(path: Path) -> Shapes:
@@ -49,13 +49,13 @@ def read_mat(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
 
 
 class _WasIdleError(Exception):
-    """The child had ended by itself."""
+    """The child ended because it was idle."""
 
 
 class _Reader:
-    """The child: started when it is needed, again if it crashes, and gone when it has had nothing to do for a while.
+    """The child process: started on demand, restarted after a crash, and ended when it is idle.
 
-    One child for many files, because it takes 0.3 s to import scipy.
+    One child reads many files, because importing scipy takes 0.3 s.
     """
 
     def __init__(self) -> None:
@@ -65,14 +65,13 @@ class _Reader:
         atexit.register(self._stop)
 
     def ask(self, path: Path, names: Sequence[str]) -> tuple[Shapes, dict[str, NDArray[Any]]]:
-        """The shapes of all variables, and those of the named ones that are there."""
-        if not path.is_file():  # a pipe would keep the reader waiting for ever
-            raise PrenError(
-                "file-missing", f"{path} is not an ordinary file." if path.exists() else f"There is no file {path}."
-            )
+        """The shapes of all variables, and the named variables that exist."""
+        if not path.is_file():  # reading a pipe may never end
+            message = f"{path} is not an ordinary file." if path.exists() else f"There is no file {path}."
+            raise PrenError("file-missing", message)
         with self._lock:
             for _ in range(TRIES):
-                with suppress(_WasIdleError):  # on a machine so busy that it had ended before the question came
+                with suppress(_WasIdleError):  # on a busy machine it can end before the request arrives
                     answer, arrays = self._asked(path, names)
                     break
             else:
@@ -89,7 +88,7 @@ class _Reader:
             return answer, {name: _array(child, **facts) for name, facts in answer.get("arrays", {}).items()}
         except BaseException as error:
             self._stop()
-            if isinstance(error, (OSError, ValueError)):  # it has ended within an answer
+            if isinstance(error, (OSError, ValueError)):  # it ended within an answer
                 if child.returncode == -signal.SIGALRM:
                     raise _WasIdleError from None
                 raise _unreadable(path, _cause(child.returncode)) from None
@@ -101,17 +100,17 @@ class _Reader:
             self._stop()
             self._child = child = subprocess.Popen(
                 [sys.executable, "-I", mat_child.__file__, json.dumps(sys.path)],
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # each thread would reserve memory
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # each thread reserves memory
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # so that Ctrl-C reaches us alone
+                start_new_session=True,  # so that Ctrl-C only reaches the parent
             )
         return child
 
     def _stop(self) -> None:
         if self._child is not None:
-            with suppress(OSError), self._child as child:  # which closes its pipes and waits for its end
+            with suppress(OSError), self._child as child:  # closes its pipes and waits for its end
                 child.kill()
             self._child = None
 
@@ -151,14 +150,13 @@ def _cause(code: int) -> str:
 def whole_numbers(array: NDArray[Any], what: str, most: int, of: str) -> NDArray[np.int64]:
     """Turn MATLAB's numbers from 1 to `most`, in a row or a column, into (n,) numbers from 0.
 
-    They may be floating-point ones. A message calls them `what` and says what they count (`of`), such as "images".
+    Messages call them `what` and say what they count (`of`), such as "images".
     """
     if array.dtype.kind not in "fiu" or not _is_one_line(array):
-        raise PrenError(
-            "mat-shape", f"{what} must be one row or column of numbers, not {array.dtype} of shape {array.shape}."
-        )
+        message = f"{what} must be one row or column of numbers, not {array.dtype} of shape {array.shape}."
+        raise PrenError("mat-shape", message)
     values = array.reshape(-1)
-    wrong = (values != np.floor(values)) | (values < 1) | (values > most)  # and NaN, which equals nothing
+    wrong = (values != np.floor(values)) | (values < 1) | (values > most)  # NaN is wrong too: it equals nothing
     if wrong.any():
         place = int(wrong.argmax())
         must = f"must be a whole number from 1 to {most} (the {of}): the file is damaged, or belongs to other data"
@@ -167,11 +165,10 @@ def whole_numbers(array: NDArray[Any], what: str, most: int, of: str) -> NDArray
 
 
 def texts(array: NDArray[Any], what: str) -> list[str]:
-    """Turn a cell array of text, or a matrix of characters, into strings without blanks around them."""
+    """Turn a cell array of text, or a matrix of characters, into stripped strings."""
     if array.dtype != object or not _is_one_line(array):
-        raise PrenError(
-            "mat-shape", f"{what} must be one row or column of text, not {array.dtype} of shape {array.shape}."
-        )
+        message = f"{what} must be one row or column of text, not {array.dtype} of shape {array.shape}."
+        raise PrenError("mat-shape", message)
     return [cell.strip() for cell in array.ravel().tolist()]
 
 
@@ -181,7 +178,5 @@ def _is_one_line(array: NDArray[Any]) -> bool:
 
 def _unreadable(path: Path, reason: str) -> PrenError:
     if "HDF reader" in reason:
-        return PrenError(
-            "mat-hdf5", f"{path} is a MATLAB 7.3 file (HDF5), which pren cannot read: save it with the option '-v7'."
-        )
+        return PrenError("mat-hdf5", f"{path} is a MATLAB 7.3 file (HDF5): save it with the option '-v7'.")
     return PrenError("mat-unreadable", f"{path} cannot be read as a MATLAB file: {reason.rstrip('.')}.")

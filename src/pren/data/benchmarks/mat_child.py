@@ -1,6 +1,6 @@
-"""``python -I mat_child.py``: reads MATLAB files for `mat.py`, in a process of its own that may crash.
+"""``python -I mat_child.py``: reads MATLAB files for `mat.py`, in a separate process that may crash.
 
-It imports nothing of pren, so that it starts quickly. Every line of standard input is a request in JSON: a path and the
+It does not import pren, so that it starts quickly. Every line of standard input is a request in JSON: a path and the
 names of variables. The answer is a line of JSON and then the numbers of the arrays that it lists.
 """
 
@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 MEMORY = 8 << 30  # a variable of these files has at most 4 GB
-PATIENCE = 60  # seconds of a processor for a file, and one for each of its megabytes: a busy machine may take longer
-IDLE = 10  # seconds after which it ends by itself
+PATIENCE = 60  # seconds of processor time for a file, and one more for each megabyte
+IDLE = 10  # seconds without a request after which it ends
 
 
 def main() -> None:
-    """Answer until there is nobody left to ask, or nothing was asked for a while."""
+    """Answer requests until the parent ends or sends none for a while."""
     for limit, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
-        with suppress(ValueError, OSError):  # a lower one is set already, or the system has none
+        with suppress(ValueError, OSError):  # a lower limit is set, or the system has none
             resource.setrlimit(limit, (most, most))
     sys.path[:] = json.loads(sys.argv[1])  # where its parent finds scipy
     for line in sys.stdin:
@@ -36,7 +36,7 @@ def main() -> None:
             signal.setitimer(signal.ITIMER_PROF, patience)  # it ends the process even within scipy
             shapes, arrays = read(path, names)
             answer: dict[str, Any] = {"shapes": shapes, "arrays": {n: describe(a) for n, a in arrays.items()}}
-        except Exception as error:  # none that scipy promises
+        except Exception as error:  # scipy documents none
             answer, arrays = {"error": (str(error).splitlines() or [""])[0] or type(error).__name__}, {}
         sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
         for array in arrays.values():
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def read(path: str, names: list[str]) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
-    """The shapes of all variables of a file, and those that are wanted and there, as arrays of real numbers or text."""
+    """The shapes of all variables of a file, and the requested ones that exist, as arrays of real numbers or text."""
     from scipy.io import loadmat, whosmat
     from scipy.io.matlab import MatReadWarning
 
@@ -64,7 +64,7 @@ def read(path: str, names: list[str]) -> tuple[dict[str, tuple[int, ...]], dict[
 
 
 def plain(name: str, value: Any) -> Any:
-    """An array of numbers, or of objects that are texts; whatever else MATLAB knows is refused."""
+    """An array of numbers or of strings; other MATLAB types are refused."""
     import numpy as np
 
     if isinstance(value, np.ndarray):
@@ -79,7 +79,7 @@ def plain(name: str, value: Any) -> Any:
 
 
 def describe(array: Any) -> dict[str, Any]:
-    """What the parent must know to rebuild it; texts are told here, numbers follow."""
+    """What the parent needs to rebuild an array; texts are included, numbers follow separately."""
     content = {"texts": array.ravel().tolist()} if array.dtype.kind == "O" else {"dtype": array.dtype.str}
     return {"shape": array.shape, **content}
 

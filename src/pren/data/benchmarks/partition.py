@@ -1,4 +1,4 @@
-"""Which images of a benchmark are learned from, and which are the pool: the protocols of the field."""
+"""Divide the images of a benchmark into training images and pool, by the usual protocols."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pren.foundation.errors import PrenError
 from pren.foundation.seeds import stream
 from pren.problem import Setting
 
-DATA_SEED = 2017  # the pool's order and the seen images held out are part of the data: no run's seed moves them
+DATA_SEED = 2017  # the order of the pool and the held-out seen images do not depend on a run's seed
 HELD_OUT = 0.2  # the paper's share of each seen class's images, in generalised zero-shot learning
 
 TrainOn = Literal["all", "trainval"]
@@ -23,26 +23,26 @@ class Lists(NamedTuple):
     """A benchmark's own lists of images, counted from 0."""
 
     labels: Indices  # (N,) the class of every image
-    trainval: Indices  # images of the seen classes to learn from
+    trainval: Indices  # training images of the seen classes
     test_unseen: Indices
     test_seen: Indices | None  # other images of the seen classes; None where the benchmark has no such list
 
     def seen(self) -> Indices:
-        """The seen classes, rising."""
+        """The seen classes, ascending."""
         return np.unique(self.labels[self.trainval])
 
     def unseen(self) -> Indices:
-        """The unseen classes, rising."""
+        """The unseen classes, ascending."""
         return np.unique(self.labels[self.test_unseen])
 
 
 class Partition(NamedTuple):
-    """What a problem is made of."""
+    """The parts of a problem."""
 
-    train: Indices  # (N_train,) images to learn from, rising
-    pool: Indices  # (N_pool,) images to recognise, shuffled: benchmarks list them by class
-    seen: Indices  # the classes learned from, rising
-    unseen: Indices  # the classes to be recognised without labels, rising
+    train: Indices  # (N_train,) training images, ascending
+    pool: Indices  # (N_pool,) images to recognise, shuffled, because benchmarks list them by class
+    seen: Indices  # ascending
+    unseen: Indices  # ascending
     train_on: TrainOn
     seen_test: SeenTest | None  # how the pool's images of seen classes were chosen; None in "zsl"
 
@@ -56,8 +56,8 @@ def partition(
 ) -> Partition:
     """Divide a benchmark's images by its own lists.
 
-    A fold divides the images of `trainval` by classes, so nothing of the test has a part in it. The benchmarks' own
-    `train_loc` and `val_loc` are of no use for this, because they contain test images of the seen classes.
+    A fold divides the images of `trainval` by classes, so it has no test images. The benchmarks' own `train_loc` and
+    `val_loc` contain test images of the seen classes and are not used.
 
     Args:
         lists: The lists.
@@ -66,16 +66,13 @@ def partition(
             fold).
         seen_test: "gzsl" only: "fixed" holds out the benchmark's list (the default), "random" a fifth of each class
             (always so in a fold).
-        fold: The seen classes that stay so, and those that play the unseen ones; None for the test itself.
+        fold: The seen classes that stay seen, and those that count as unseen; None for the test itself.
     """
     if setting != "gzsl" and seen_test is not None:
-        raise PrenError(
-            "seen-test", f"seen_test={seen_test!r} is for the setting 'gzsl': in 'zsl' no seen class is tested."
-        )
+        raise PrenError("seen-test", f"seen_test={seen_test!r} needs the setting 'gzsl': choose it, or leave this out.")
     if fold is not None and (train_on == "all" or seen_test == "fixed"):
-        raise PrenError(
-            "fold-uses-test", "A fold must not use test images: leave out train_on='all' and seen_test='fixed'."
-        )
+        message = "A fold must not use test images: leave out train_on='all' and seen_test='fixed'."
+        raise PrenError("fold-uses-test", message)
     if fold is None:
         train_on, seen_test = train_on or "all", seen_test or "fixed"
         seen, unseen, targets = lists.seen(), lists.unseen(), lists.test_unseen
@@ -88,15 +85,14 @@ def partition(
         return Partition(np.unique(usable), shuffled(targets), seen, unseen, train_on, None)
     held_out = random_share(lists.labels, usable) if seen_test == "random" else lists.test_seen
     if held_out is None:
-        raise PrenError(
-            "seen-test", "This split has no list of seen test images (test_seen_loc): use seen_test='random'."
-        )
+        message = "This split has no list of seen test images (test_seen_loc): use seen_test='random'."
+        raise PrenError("seen-test", message)
     train, pool = np.setdiff1d(usable, held_out), shuffled(np.concatenate([targets, held_out]))
     return Partition(train, pool, seen, unseen, train_on, seen_test)
 
 
 def random_share(labels: Indices, usable: Indices, share: float = HELD_OUT) -> Indices:
-    """A share of each class's images (at least one, but never all), the same every time."""
+    """A share of each class's images (at least one, never all), always the same."""
     chosen = []
     for label in np.unique(labels[usable]):
         images = np.sort(usable[labels[usable] == label])
@@ -106,6 +102,6 @@ def random_share(labels: Indices, usable: Indices, share: float = HELD_OUT) -> I
 
 
 def shuffled(images: Indices) -> Indices:
-    """An order that tells nothing, whatever the order of the list was."""
+    """A fixed random order, which does not depend on the order of the list."""
     result: Indices = stream(DATA_SEED, "pool order").permutation(np.sort(images))
     return result

@@ -1,4 +1,4 @@
-"""The standard benchmarks by name: where their files are, below a folder that the user has."""
+"""The standard benchmarks by name: where their files are in a folder of the user."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SUN10_CLASSES = "testclasses_sun10.txt"
 
 
 def find_benchmark(root: Path, name: str, split: str) -> Place:
-    """Where one split of a benchmark is; any other name stands for a folder of its own, with one split."""
+    """Where one split of a benchmark is; any other name means that `root` itself is a folder with one split."""
     if name not in FOLDERS:
         return Place(name, split, root, root)
     folder = FOLDERS[name]

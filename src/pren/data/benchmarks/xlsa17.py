@@ -1,4 +1,4 @@
-"""Benchmarks as researchers exchange them: a folder in the form of xlsa17, with features of every image or photographs.
+"""Benchmarks in the form of xlsa17: a folder with features of every image, or photographs.
 
 The form is that of "Zero-Shot Learning: the Good, the Bad and the Ugly" (Xian et al.):
 
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Choices:
-    """What the user may choose about a benchmark; see `load_xlsa17`."""
+    """The user's choices for a benchmark; see `load_xlsa17`."""
 
     features: str | Path | None = None
     images: bool | str | Path | None = None
@@ -71,8 +71,8 @@ def load_xlsa17(
 ) -> tuple[Problem, Answers]:
     """Read CUB, SUN, SUN10 or AWA2, or any folder in the form of xlsa17.
 
-    SUN10 has no lists of its own but that of its ten test classes: all other images may be learned from, and its folds
-    are those of SUN's proposed split without these classes.
+    SUN10 only has a list of its ten test classes: all other images are training images, and its folds are those of
+    SUN's proposed split without these classes.
 
     Args:
         root: The folder with `att_splits.mat`; for a benchmark the one that holds ``xlsa17``, or that folder itself.
@@ -111,7 +111,7 @@ def _load(place: Place, setting: Setting, choices: Choices) -> tuple[Problem, An
     labels = content.labels
     try:
         lists = splits.lists(labels)
-        if place.test_classes is not None:  # this split is its test classes: all other images may be learned from
+        if place.test_classes is not None:  # all images of other classes are training images
             is_test = np.isin(labels, read_classes(place.folder / place.test_classes, names))
             lists = Lists(labels, np.flatnonzero(~is_test), np.flatnonzero(is_test), None)
         fold, fold_files = (None, []) if choices.fold is None else _read_fold(choices.fold, place, lists, names)
@@ -126,7 +126,7 @@ def _load(place: Place, setting: Setting, choices: Choices) -> tuple[Problem, An
         seen = np.isin(rows, part.seen)
         made = [origin.signatures.take(rows) for origin in sources]
         signatures = combine(made, seen, choices.signature_weights)
-        # Several sources have a scale already, which lengths are part of.
+        # Several sources are already scaled, and their lengths matter.
         normalise = choices.scale == "normalised" and len(sources) == 1
         files = [place.folder / SPLITS_FILE, content.file, *fold_files, *(origin.file for origin in sources)]
         source: dict[str, Any] = {
@@ -162,28 +162,23 @@ def _content(place: Place, choices: Choices, names: list[str]) -> Content:
     if choices.images is None or choices.images is False:
         return read_features(place, choices.features, len(names))
     if choices.features is not None:
-        raise PrenError(
-            "option-conflict",
-            f"{place.name} is read from features or from images, not from both: leave one of them out.",
-        )
+        raise PrenError("option-conflict", f"{place.name} takes features or images, not both: leave one out.")
     return read_images(place, choices.images, names)
 
 
 def _read_fold(number: int, place: Place, lists: Lists, names: list[str]) -> tuple[tuple[Indices, Indices], list[Path]]:
-    """The classes that stay seen in a fold and those that play the unseen ones, and the files that say so."""
+    """The classes that stay seen in a fold, those that count as unseen, and the files with them."""
     files = [place.folder / f"{kind}classes{number}.txt" for kind in ("train", "val")]
     if not all(path.is_file() for path in files):
         raise PrenError("fold-missing", f"There is no fold {number}: {files[0].name} or {files[1].name} is missing.")
     train, val = (read_classes(path, names) for path in files)
     if np.intersect1d(train, val).size:
         raise PrenError("fold-overlap", f"{files[0].name} and {files[1].name} share classes: one of them is wrong.")
-    if place.test_classes is not None:  # the lists were made for another test, which these classes had no part in
+    if place.test_classes is not None:  # the folds belong to another split, in which these classes are not test classes
         train, val = (np.setdiff1d(classes, lists.unseen()) for classes in (train, val))
     for path, classes in zip(files, (train, val), strict=True):
         strangers = [names[row] for row in np.setdiff1d(classes, lists.seen())]
         if strangers:
-            raise PrenError(
-                "fold-foreign-class",
-                f"{path.name} lists {strangers[0]!r}, which has no trainval images: is it of this split?",
-            )
+            message = f"{path.name} lists {strangers[0]!r}, which has no trainval images: use the file of this split."
+            raise PrenError("fold-foreign-class", message)
     return (train, val), files

@@ -29,29 +29,29 @@ AttributeScale = Literal["normalised", "original"]
 
 
 class Place(NamedTuple):
-    """Where a benchmark is and what it is called."""
+    """The name and the folders of a benchmark."""
 
     name: str
     split: str
     folder: Path  # with `att_splits.mat` and the lists of classes
     features: Path  # the folder with the features, which do not depend on the split
     test_classes: str | None = None  # a list of test classes in `folder` that replaces the split's own
-    published: str = ""  # where files that are missing can be had
-    images: tuple[Path, ...] = ()  # folders in which the photographs usually are
+    published: str = ""  # where its files are published
+    images: tuple[Path, ...] = ()  # the usual folders of the photographs
     images_published: str = ""
 
 
 class Content(NamedTuple):
-    """What there is of every image that the split's lists count."""
+    """The inputs and labels of every image in the split's lists."""
 
     labels: Indices  # (N,) counted from 0
-    file: Path  # says which image is which
-    take: Callable[[Indices], Inputs]  # makes inputs of some of them, in the order of their places
+    file: Path  # the file with the order of the images
+    take: Callable[[Indices], Inputs]  # makes inputs of the images at some places
     names: tuple[str, ...] | None = None  # (N,) the files of photographs; None for features
 
 
 class Splits(NamedTuple):
-    """`att_splits.mat`: the classes, and arrays that are checked when they are asked for."""
+    """`att_splits.mat`: the classes, and arrays that are checked when they are used."""
 
     names: list[str]
     arrays: dict[str, NDArray[Any]]
@@ -71,17 +71,14 @@ class Splits(NamedTuple):
         """The attributes of all classes."""
         key = "att" if wanted == "normalised" else next((key for key in ORIGINAL if key in self.arrays), None)
         if key is None:
-            raise PrenError(
-                "signatures-unknown",
-                f"{SPLITS_FILE} has no original signatures ({' or '.join(ORIGINAL)}): use the normalised.",
-            )
+            message = f"{SPLITS_FILE} has no original signatures ({' or '.join(ORIGINAL)}): use scale=normalised."
+            raise PrenError("signatures-unknown", message)
         table, usual = self.arrays[key], self.arrays["att"].shape
         if key != "att" and table.shape == usual[::-1] != usual:
-            table = table.T  # as SUN's standard split has it
+            table = table.T  # as in SUN's standard split
         if table.ndim != 2 or table.shape[1] != len(self.names):
-            raise PrenError(
-                "mat-shape", f"{SPLITS_FILE}: {key} has shape {table.shape}, but must be (m, {len(self.names)})."
-            )
+            message = f"{SPLITS_FILE}: {key} has shape {table.shape}, but must be (m, {len(self.names)})."
+            raise PrenError("mat-shape", message)
         source = {"kind": "attributes", "file": SPLITS_FILE, "key": key, "scale": wanted}
         return Signatures(tuple(self.names), table.T, source)
 
@@ -98,27 +95,23 @@ class Splits(NamedTuple):
         for one, other in combinations(lists, 2):
             shared = np.intersect1d(lists[one], lists[other])
             if shared.size:
-                raise PrenError(
-                    "split-overlap", f"{one} and {other} share {shared.size} images, first image {shared[0] + 1}."
-                )
+                message = f"{one} and {other} share {shared.size} images, first image {shared[0] + 1}."
+                raise PrenError("split-overlap", message)
         result = Lists(labels, lists["trainval_loc"], lists["test_unseen_loc"], lists.get("test_seen_loc"))
         both = np.intersect1d(result.seen(), result.unseen())
         if both.size:
             clash = f"Class {self.names[both[0]]!r} is in trainval_loc and in test_unseen_loc ({both.size} such)"
-            raise PrenError(
-                "split-clash", f"{clash}: the split is damaged, or the images are others or in another order."
-            )
+            raise PrenError("split-clash", f"{clash}: the split is damaged, or the images are in another order.")
         if result.test_seen is not None:
             strangers = np.setdiff1d(labels[result.test_seen], result.seen())
             if strangers.size:
-                raise PrenError(
-                    "split-clash", f"Class {self.names[strangers[0]]!r} is in test_seen_loc, but not in trainval_loc."
-                )
+                message = f"Class {self.names[strangers[0]]!r} is in test_seen_loc, but not in trainval_loc."
+                raise PrenError("split-clash", message)
         return result
 
 
 def list_features(folder: Path) -> tuple[Shapes, list[PrenError]]:
-    """The files of a folder that hold features, with their shapes (D, N), and what is wrong with others."""
+    """The files of a folder that hold features, with their shapes (D, N), and the errors of unreadable files."""
     found: Shapes = {}
     unreadable = []
     for path in sorted(folder.glob("*.mat")):
@@ -133,7 +126,7 @@ def list_features(folder: Path) -> tuple[Shapes, list[PrenError]]:
 
 
 def features_files(folder: Path) -> list[Path]:
-    """The files of a folder that hold features; an error if there are none, but one that cannot be read."""
+    """The files of a folder that hold features; raises if there are none and a file cannot be read."""
     found, unreadable = list_features(folder)
     if unreadable and not found:
         raise unreadable[0]
@@ -141,13 +134,13 @@ def features_files(folder: Path) -> list[Path]:
 
 
 def _find_features(place: Place, wanted: str | Path | None) -> Path:
-    """The file with the features: the one that is wanted, or the usual one, or the only one."""
+    """The file with the features: the requested one, or the usual one, or the only one."""
     folder = place.features
     if wanted is not None:
         is_bare = Path(wanted).name == str(wanted)
         path = folder / wanted if is_bare else Path(wanted)
         if not path.is_file():
-            hint = f" A file that is elsewhere is given with its folder, such as ./{wanted}." if is_bare else ""
+            hint = f" Give a file elsewhere with its folder, such as ./{wanted}." if is_bare else ""
             raise PrenError("features-missing", f"There is no features file {path}.{hint} {place.published}".rstrip())
         return path
     if (folder / USUAL_FEATURES).is_file():
@@ -157,37 +150,35 @@ def _find_features(place: Place, wanted: str | Path | None) -> Path:
         what = f"holds several: {', '.join(path.name for path in found)}" if found else f"lacks {USUAL_FEATURES}"
         raise PrenError(
             "features-missing",
-            f"{place.name} needs features of its images, and {folder} {what}. Name a file with the option features "
+            f"{place.name} needs features of its images, and {folder} {what}. Name a file "
             f"(--features-file FILE.mat). {place.published}".rstrip(),
         )
     return found[0]
 
 
 def read_features(place: Place, wanted: str | Path | None, n_classes: int) -> Content:
-    """The (N, D) features as float32, and the labels; see `load_xlsa17` for which file is wanted."""
+    """The (N, D) features as float32, and the labels; see `load_xlsa17` for `wanted`."""
     path = _find_features(place, wanted)
     content = read_mat(path, ("features", "labels"), ("image_files",))
     array = content["features"]
     if array.ndim != 2 or array.dtype.kind not in "fiu":
-        raise PrenError(
-            "mat-shape", f"{path}: features must be numbers (D, N), not {array.dtype} of shape {array.shape}."
-        )
+        message = f"{path}: features must be numbers (D, N), not {array.dtype} of shape {array.shape}."
+        raise PrenError("mat-shape", message)
     labels = whole_numbers(content["labels"], f"{path}: labels", n_classes, "classes")
     count = len(labels)
     if array.shape[1] != count:
         turned = " They seem to be transposed." if array.shape[0] == count else ""
-        raise PrenError(
-            "mat-shape", f"{path}: features (D, N) have {array.shape[1]} columns for {count} labels.{turned}"
-        )
+        message = f"{path}: features (D, N) have {array.shape[1]} columns for {count} labels.{turned}"
+        raise PrenError("mat-shape", message)
     if "image_files" in content:
         _check_order(path, tails(texts(content["image_files"], f"{path}: image_files")), count, place)
-    with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, which is refused below
+    with np.errstate(over="ignore"):  # values too large for float32 become infinite and are refused below
         rows = np.ascontiguousarray(array.T, dtype=np.float32)  # no copy if they are float32 already
     return Content(labels, path, partial(SelectedInputs, ArrayInputs(rows, f"{path}: features")))
 
 
 def _check_order(path: Path, images: list[str], count: int, place: Place) -> None:
-    """Refuse features in another order than the lists of images refer to."""
+    """Refuse features that are not in the order of the split's images."""
     if len(images) != count:
         raise PrenError("mat-shape", f"{path}: there are {len(images)} image_files, but {count} labels.")
     file = place.features / ORDER_FILE
@@ -198,18 +189,17 @@ def _check_order(path: Path, images: list[str], count: int, place: Place) -> Non
         pairs = enumerate(zip(images, expected, strict=False))
         first = next((image for image, (ours, theirs) in pairs if ours != theirs), min(count, len(expected)))
         where = f"(image {first + 1} is the first that differs)"
-        raise PrenError(
-            "images-order", f"{path}: its images are not in the order of {ORDER_FILE} {where}: reorder the features."
-        )
+        message = f"{path}: its images are not in the order of {ORDER_FILE} {where}: reorder the features."
+        raise PrenError("images-order", message)
 
 
 def tails(paths: list[str]) -> list[str]:
-    """Folder and file name: what precedes them is how somebody's disk was organised."""
+    """The last folder and the file name of each path; what precedes them depends on the authors' disk."""
     return ["/".join(path.replace("\\", "/").split("/")[-2:]) for path in paths]
 
 
 def read_classes(path: Path, names: list[str]) -> Indices:
-    """Read a list of class names, one a line, as places in `names`, rising."""
+    """Read a list of class names, one per line, as places in `names`, ascending."""
     try:
         listed = [line.strip() for line in read_bytes(path.resolve(), MOST_BYTES).decode().splitlines() if line.strip()]
     except UnicodeDecodeError as error:
@@ -217,9 +207,8 @@ def read_classes(path: Path, names: list[str]) -> Indices:
     row = {name: place for place, name in enumerate(names)}
     unknown = [name for name in listed if name not in row]
     if unknown:
-        raise PrenError(
-            "split-foreign-class", f"{path} lists {unknown[0]!r}, which is not among the classes of {SPLITS_FILE}."
-        )
+        message = f"{path} lists {unknown[0]!r}, which is not among the classes of {SPLITS_FILE}."
+        raise PrenError("split-foreign-class", message)
     if not listed:
         raise PrenError("split-empty", f"{path} lists no class.")
     return np.unique([row[name] for name in listed])

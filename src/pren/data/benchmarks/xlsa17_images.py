@@ -1,7 +1,7 @@
 """The photographs of a benchmark in the form of xlsa17, instead of features.
 
-The split's lists count images in the order of `image_files`, never in that of the data set's own lists. The paths in
-there are those of somebody's disk, so files are found by the end of their path. Nothing is decoded here.
+The split's lists count images in the order of `image_files`, not of the data set's own lists. Its paths are those on
+the authors' disk, so files are found by the end of their path. Nothing is decoded here.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from pren.images.files import ImageFiles
 from pren.images.folders import list_images
 
 SHOWN = 3  # missing files that a message names
-MOST_PARTS = 64  # of a path: nobody's disk is deeper, and every depth is tried
+MOST_PARTS = 64  # of a path: every depth is tried
 MOST_SHOWN = 200  # characters of a path in a message
 
 
 class Order(NamedTuple):
-    """Which image is which."""
+    """The order of the images."""
 
-    file: Path  # which says so
+    file: Path  # the file with this order
     paths: list[str]  # (N,) on its authors' disk
-    labels: NDArray[Any] | None = None  # as the same file has them, unchecked
+    labels: NDArray[Any] | None = None  # from the same file, unchecked
 
 
 def read_images(place: Place, wanted: Literal[True] | str | Path, classes: list[str]) -> Content:
-    """Find the photograph of every image that the lists count.
+    """Find the photograph of every image in the split's lists.
 
     Args:
         place: The benchmark.
-        wanted: The folder with the photographs; True to look in the usual places.
+        wanted: The folder with the photographs; True for the usual folders.
         classes: The names of all classes, in the order of the labels.
     """
     folder = _find_folder(place, wanted)
@@ -56,7 +56,7 @@ def read_images(place: Place, wanted: Literal[True] | str | Path, classes: list[
 
 
 def _find_folder(place: Place, wanted: Literal[True] | str | Path) -> Path:
-    """The folder with the photographs: the one that is wanted, or the first of the usual ones that is there."""
+    """The folder with the photographs: the requested one, or the first of the usual ones that exists."""
     candidates = place.images if wanted is True else (Path(wanted),)
     if not candidates:
         raise PrenError("images-missing", f"{place.name} has no usual folder of images: name it (--option images=DIR).")
@@ -71,7 +71,7 @@ def _find_folder(place: Place, wanted: Literal[True] | str | Path) -> Path:
 
 
 def read_order(place: Place) -> Order:
-    """The order that the lists refer to: `image_files.mat` knows it best, then the usual features file, then others."""
+    """The order of the images: from `image_files.mat`, or else the usual features file, or else another one."""
     folder = place.features
     for path in (folder / ORDER_FILE, folder / USUAL_FEATURES):
         order = _order(path) if path.is_file() else None
@@ -81,7 +81,7 @@ def read_order(place: Place) -> Order:
     if not orders:
         raise PrenError(
             "images-order",
-            f"Nothing in {folder} gives the order of the images: add {ORDER_FILE}, or a features file with "
+            f"No file in {folder} gives the order of the images: add {ORDER_FILE}, or a features file with "
             f"image_files, such as {USUAL_FEATURES}. {place.published}".rstrip(),
         )
     for other in orders[1:]:
@@ -95,7 +95,7 @@ def read_order(place: Place) -> Order:
 
 
 def find_files(order: Order, folder: Path) -> tuple[list[str], list[str]]:
-    """The name of every image below a folder, and those names that are not there."""
+    """The name of every image in a folder, and the missing ones."""
     there = set(list_images(folder))
     try:
         names = names_below(order.paths, there)
@@ -105,11 +105,11 @@ def find_files(order: Order, folder: Path) -> tuple[list[str], list[str]]:
 
 
 def names_below(paths: Sequence[str], there: set[str]) -> list[str]:
-    """The images' names below a folder: their paths without the first parts that all share, as many as fit it best.
+    """The images' names in a folder: their paths without as many common first parts as fit the folder best.
 
     Args:
-        paths: At least one path on somebody's disk, all different. Their depth may differ, as SUN's does.
-        there: The names of the files that are in the folder.
+        paths: At least one path on the authors' disk, all different. Their depth can differ, as in SUN.
+        there: The names of the files in the folder.
     """
     parts = [_parts(path) for path in paths]
     levels = zip(*(steps[:-1] for steps in parts), strict=False)  # as many as the shortest path has
@@ -118,14 +118,16 @@ def names_below(paths: Sequence[str], there: set[str]) -> list[str]:
     name, times = Counter(ways[0]).most_common(1)[0]
     if times > 1:
         raise PrenError("images-repeat", f"image_files lists {name} {times} times: it must name every image once.")
-    return max(ways, key=lambda names: sum(name in there for name in names))  # of equals the shortest names
+    return max(
+        ways, key=lambda names: sum(name in there for name in names)
+    )  # the shortest names of several equally good ones
 
 
 def spelled_class(path: str, rows: dict[str, int]) -> int | None:
-    """The class that an image's folders spell, None if they spell none.
+    """The class that an image's folders name; None if they name none.
 
-    One folder, or several joined with "_": of SUN, ``b/bakery/kitchen/x.jpg`` is a bakery_kitchen, although there is a
-    class kitchen too, so the most folders win.
+    One folder, or several joined with "_"; the most folders win. In SUN, ``b/bakery/kitchen/x.jpg`` is bakery_kitchen,
+    although there is also a class kitchen.
     """
     folders = _parts(path)[:-1]
     joined = ("_".join(folders[start:]) for start in range(len(folders)))  # the longest first
@@ -133,7 +135,7 @@ def spelled_class(path: str, rows: dict[str, int]) -> int | None:
 
 
 def _order(path: Path) -> Order | None:
-    """What a file says about the order of the images; None if nothing."""
+    """The order of the images in a file; None if it has none."""
     required = ("image_files",) if path.name == ORDER_FILE else ()
     content = read_mat(path, required, ("image_files", "labels"))
     if "image_files" not in content:
@@ -145,34 +147,30 @@ def _order(path: Path) -> Order | None:
         steps = _parts(image)
         if not 0 < len(steps) <= MOST_PARTS or ".." in steps:
             shown = image if len(image) <= MOST_SHOWN else f"{image[:MOST_SHOWN]}..."
-            raise PrenError(
-                "path-outside", f"{path}: image_files lists {shown!r}, which is not a path below a folder of images."
-            )
+            message = f"{path}: image_files lists {shown!r}, which is not a path in a folder of images."
+            raise PrenError("path-outside", message)
     return Order(path, paths, content.get("labels"))
 
 
 def _labels(order: Order, classes: list[str]) -> Indices:
-    """The class of every image, from the file or from the names of folders; where both tell it, they must agree."""
+    """The class of every image, from the file or from the names of folders, which must agree."""
     rows = {name: row for row, name in enumerate(classes)}
     spelled = [spelled_class(path, rows) for path in order.paths]
     if order.labels is None:
         if None in spelled:
             path = order.paths[spelled.index(None)]
-            raise PrenError(
-                "images-labels", f"{order.file} holds no labels, and no folder of {path!r} is a class: add labels."
-            )
+            message = f"{order.file} holds no labels, and no folder of {path!r} is a class: add labels."
+            raise PrenError("images-labels", message)
         return np.array(spelled, dtype=np.int64)
     labels = whole_numbers(order.labels, f"{order.file}: labels", len(classes), "classes")
     if len(labels) != len(order.paths):
-        raise PrenError(
-            "mat-shape", f"{order.file}: there are {len(order.paths)} image_files, but {len(labels)} labels."
-        )
+        message = f"{order.file}: there are {len(order.paths)} image_files, but {len(labels)} labels."
+        raise PrenError("mat-shape", message)
     for path, row, label in zip(order.paths, spelled, labels, strict=True):
         if row is not None and row != label:
             said = f"{path!r} has the label {classes[label]!r}, but its folder says {classes[row]!r}"
-            raise PrenError(
-                "images-labels", f"{order.file}: {said}: the labels belong to other images or are in another order."
-            )
+            message = f"{order.file}: {said}: the labels belong to other images or are in another order."
+            raise PrenError("images-labels", message)
     return labels
 
 

@@ -1,4 +1,4 @@
-"""Where the signatures of a benchmark in the form of xlsa17 come from: attributes, sentences, or both."""
+"""The sources of signatures of a benchmark in the form of xlsa17: attributes, sentences, or both."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ FILES = {ATTRIBUTES: SPLITS_FILE, SENTENCES: "sent_splits.mat"}
 
 
 class Source(NamedTuple):
-    """Signatures of all classes, the file they are in, and what their encoder knows."""
+    """Signatures of all classes, their file, and the training data of their encoder."""
 
     signatures: Signatures
     file: Path
-    trained_on: Splits | None = None  # the split from whose seen classes an encoder has learned; None without encoder
+    trained_on: Splits | None = None  # the encoder was trained on the seen classes of this split; None without encoder
 
     def warn(self, labels: Indices, unseen: Indices) -> None:
-        """Say so if the encoder has learned from images of classes that are unseen here, as in folds and in SS."""
+        """Warn if the encoder was trained on images of classes that are unseen here, as in folds and in SS."""
         if self.trained_on is not None:
             known = np.intersect1d(self.trained_on.lists(labels).seen(), unseen)
             if known.size:
                 log.warning(
-                    "%s: its encoder has learned from images of %d of the %d classes that are unseen here, "
-                    "so figures may come out too high.",
+                    "%s: its encoder was trained on images of %d of the %d classes that are unseen here: "
+                    "results may be too high.",
                     self.file.name,
                     known.size,
                     len(unseen),
@@ -44,10 +44,10 @@ class Source(NamedTuple):
 
 
 def read_sources(place: Place, splits: Splits, wanted: str, scale: AttributeScale) -> list[Source]:
-    """The sources that are wanted, such as "attributes,sentences", in this order.
+    """The requested sources, such as "attributes,sentences", in this order.
 
     Raises:
-        PrenError: If there is no such source, or its file is missing or of other classes.
+        PrenError: If there is no such source, or its file is missing or has other classes.
     """
     sources = []
     for name in source_names(wanted):
@@ -57,9 +57,8 @@ def read_sources(place: Place, splits: Splits, wanted: str, scale: AttributeScal
             if path is None:
                 hint = " How attributes are scaled is the option scale." if name in ("normalised", "original") else ""
                 raise PrenError("signatures-unknown", f"{place.name} has no signatures {name!r}. {has}{hint}")
-            raise PrenError(
-                "signatures-unknown", f"{place.name} has no signatures {name!r}: there is no file {path}. {has}"
-            )
+            message = f"{place.name} has no signatures {name!r}: there is no file {path}. {has}"
+            raise PrenError("signatures-unknown", message)
         if name == ATTRIBUTES:
             sources.append(Source(splits.signatures(scale), path))
         else:
@@ -68,7 +67,7 @@ def read_sources(place: Place, splits: Splits, wanted: str, scale: AttributeScal
 
 
 def there(place: Place) -> Shapes:
-    """The sources whose files are there and can be read, with their shapes (m, L)."""
+    """The sources whose files exist and can be read, with their shapes (m, L)."""
     found: Shapes = {}
     for name in FILES:
         path = _path(place, name)
@@ -82,7 +81,7 @@ def there(place: Place) -> Shapes:
 
 
 def _path(place: Place, name: str) -> Path | None:
-    """Where a source is; what is not of the split lies beside the features."""
+    """The file of a source; sources that do not depend on the split are beside the features."""
     if name not in FILES:
         return None
     return (place.folder if name == ATTRIBUTES else place.features) / FILES[name]
@@ -95,9 +94,8 @@ def _sentences(path: Path, place: Place, splits: Splits) -> Source:
     _check_same_classes(path, arrays, beside)
     if beside.names != splits.names:
         where = f"{place.features / SPLITS_FILE} and {place.folder / SPLITS_FILE}"
-        raise PrenError(
-            "signatures-order", f"{where} order the classes differently, so {path.name} cannot be used with this split."
-        )
+        message = f"{where} order the classes differently: {path.name} cannot be used with this split."
+        raise PrenError("signatures-order", message)
     table = arrays["att"]
     if table.ndim != 2 or table.shape[1] != len(splits.names):
         raise PrenError("mat-shape", f"{path}: att has shape {table.shape}, but must be (m, {len(splits.names)}).")
@@ -106,7 +104,7 @@ def _sentences(path: Path, place: Place, splits: Splits) -> Source:
 
 
 def _check_same_classes(path: Path, arrays: dict[str, NDArray[Any]], beside: Splits) -> None:
-    """Refuse a file that differs from the split beside it in a class's place or in a list of images."""
+    """Refuse a file that differs from the split beside it in the order of classes or in a list of images."""
     checked = False
     if "allclasses_names" in arrays:
         names, checked = texts(arrays["allclasses_names"], f"{path}: allclasses_names"), True
@@ -115,18 +113,14 @@ def _check_same_classes(path: Path, arrays: dict[str, NDArray[Any]], beside: Spl
             first = next((pair for pair in pairs if pair[0] != pair[1]), None)
             counts = f"{len(names)} classes for {len(beside.names)}"
             what = counts if first is None else f"{first[0]!r} for {first[1]!r}"
-            raise PrenError(
-                "signatures-order", f"{path}: its classes are not those of {SPLITS_FILE} in the same order ({what})."
-            )
+            message = f"{path}: its classes are not those of {SPLITS_FILE} in the same order ({what})."
+            raise PrenError("signatures-order", message)
     for key in LISTS:
         if key in arrays and key in beside.arrays:
             checked = True
             if not np.array_equal(np.sort(arrays[key], axis=None), np.sort(beside.arrays[key], axis=None)):
-                raise PrenError(
-                    "signatures-split", f"{path}: {key} is not that of {SPLITS_FILE}: it was made for another split."
-                )
+                message = f"{path}: {key} is not that of {SPLITS_FILE}: it was made for another split."
+                raise PrenError("signatures-split", message)
     if not checked:
-        raise PrenError(
-            "signatures-order",
-            f"{path} does not say which class is which: it needs allclasses_names, or the split's lists.",
-        )
+        message = f"{path} does not name its classes: add allclasses_names, or the split's lists."
+        raise PrenError("signatures-order", message)

@@ -1,7 +1,7 @@
-"""A person's own folder of photographs.
+"""The user's own folder of photographs.
 
-`load.py` reads it, in this order: what is said of every class (`class_tables.py`, `vectors.py`; `class_sources.py`
-chooses among several), the labelled photographs, the pool, labels that a person gave and answers (`labels.py`). What is
-wrong goes to `findings.py`, so that all of it is told at once. `check.py` looks closer, for ``pren data check``: every
-photograph is decoded, and descriptions are compared (`descriptions_check.py`).
+`load.py` reads it, in this order: the descriptions of the classes (`class_tables.py`, `vectors.py`; `class_sources.py`
+chooses among several), the labelled photographs, the pool, given labels and answers (`labels.py`). `findings.py`
+collects all mistakes, to report them together. `check.py` (``pren data check``) also decodes every photograph and
+compares descriptions (`descriptions_check.py`).
 """

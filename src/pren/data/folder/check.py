@@ -1,4 +1,4 @@
-"""Look at a folder of the user's own photographs through and through, every image decoded."""
+"""Check a folder of the user's own photographs completely, and decode every one."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ MANY_ATTRIBUTES = 10_000
 
 @dataclass(frozen=True)
 class FolderReport:
-    """What is in a folder, and what is wrong with it."""
+    """The content of a folder, and its problems."""
 
     folder: str
     seen: int  # classes that have labelled photographs
     unseen: int  # classes that have none
-    attributes: int  # how many numbers with names describe a class; 0 for words
-    vectors: int  # how many numbers of vectors.npy do
-    missing: int  # how many of these numbers nobody knows
-    descriptions: int  # how many sentences describe the classes; 0 for numbers
+    attributes: int  # named numbers per class; 0 for words
+    vectors: int  # numbers per class in vectors.npy
+    missing: int  # how many of these numbers are missing
+    descriptions: int  # descriptions of all classes; 0 for numbers
     images: int  # labelled photographs
-    pool: int  # unlabelled ones
-    given: int  # how many of those a person has given a label
-    answers: int  # how many of the others have an answer that counts
-    ignored: dict[str, int]  # files that are no images, by how their names end
+    pool: int  # unlabelled photographs
+    given: int  # those of the pool with a given label
+    answers: int  # those of the others with an answer that counts
+    ignored: dict[str, int]  # other files, by extension
     problems: list[Finding]  # errors first
 
     def errors(self) -> int:
-        """How many of the problems must be mended."""
+        """How many of the problems are errors."""
         return sum(problem.severity == "error" for problem in self.problems)
 
 
 def report_folder(
     path: str | Path, setting: Setting = "zsl", signatures: str | None = None, encoder: str | None = None
 ) -> FolderReport:
-    """What is in a folder (see `pren.data.folder.load`), and everything that is wrong with it.
+    """The content of a folder (see `pren.data.folder.load`), and all its problems.
 
     Args:
         path: The folder.
-        setting: "zsl" or "gzsl", in which answers for seen classes count.
-        signatures: "attributes", "descriptions", "vectors", "names" or several; what `pren fit` would take if left out.
-        encoder: The text encoder that words are meant for; the one that `pren fit` would take if left out.
+        setting: "zsl" or "gzsl"; answers for seen classes only count in "gzsl".
+        signatures: "attributes", "descriptions", "vectors", "names" or several; by default as in `pren fit`.
+        encoder: The text encoder for words; by default as in `pren fit`.
 
     Raises:
         PrenError: If there is no such folder, or it has no such signatures.
@@ -63,8 +63,8 @@ def report_folder(
     known = set() if content.classes is None else set(content.classes.known)
     for rows in sources:
         if (width := rows.width()) > MANY_ATTRIBUTES:
-            pairs = f"{8 * width**2 / 1e9:.0f} GB of memory"
-            message = f"it has {width} attributes: methods that pair them (not the default one) need {pairs}."
+            memory = f"{8 * width**2 / 1e9:.0f} GB of memory"
+            message = f"it has {width} attributes: methods that pair them (not the default one) need {memory}."
             content.findings.add(rows.files()[-1], message, severity="warning")
         if rows.numeric:
             look_for_twins(rows, content.findings)
@@ -88,14 +88,14 @@ def report_folder(
 
 
 def _look_at_images(content: OwnData) -> None:
-    """Decode all images, and look for photographs that are labelled and in the pool too."""
+    """Decode all photographs, and find those that are both labelled and in the pool."""
     labelled: dict[bytes, str] = {}
-    readable: dict[str, bool] = {}  # of each folder that needs a photograph, whether one can be read
+    readable: dict[str, bool] = {}  # whether each folder has a readable photograph
     for part, files in ((IMAGES, [file for file, _ in content.train]), (POOL, content.pool)):
         inputs = ImageFiles(content.path / part, files)
         with without_warnings(), ThreadPoolExecutor(THREADS) as threads:
-            looks = threads.map(partial(_look, inputs), range(len(inputs)))
-            for file, (digest, fault) in zip(files, looks, strict=True):
+            results = threads.map(partial(_read, inputs), range(len(inputs)))
+            for file, (digest, fault) in zip(files, results, strict=True):
                 name = f"{part}/{file}"
                 folder = f"{IMAGES}/{file.split('/')[0]}" if part == IMAGES else POOL
                 readable[folder] = readable.get(folder) or fault is None
@@ -104,14 +104,14 @@ def _look_at_images(content: OwnData) -> None:
                 elif part == IMAGES:
                     labelled.setdefault(digest, name)
                 elif digest in labelled:
-                    message = f"it is the same as {quoted(labelled[digest])}, whose class is known: take it out."
+                    message = f"it is the same as {quoted(labelled[digest])}, whose class is known: remove it."
                     content.findings.add(name, message, severity="warning")
     for folder, any_readable in readable.items():
         if not any_readable:
             content.findings.add(folder, "none of its photographs can be read.")
 
 
-def _look(inputs: ImageFiles, place: int) -> tuple[bytes, str | None]:
-    """The hash of an image's content, and why it cannot be decoded, if it cannot."""
+def _read(inputs: ImageFiles, place: int) -> tuple[bytes, str | None]:
+    """The hash of a photograph's content, and why it cannot be decoded; None if it can."""
     reading = inputs.read(place, known=())
     return reading.key, reading.error or None

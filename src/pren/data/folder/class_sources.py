@@ -1,4 +1,4 @@
-"""Which of a folder's descriptions of the classes count, and the signatures that they become."""
+"""Choose the sources of a folder that describe the classes, and make signatures from them."""
 
 from __future__ import annotations
 
@@ -32,14 +32,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Wording:
-    """How classes are to be described.
+    """How to describe classes.
 
     Attributes:
-        encoder: The text encoder of words; None for the usual one.
-        signatures: Sources with commas between them; None for what is there.
-        weights: What each of several sources counts; None for the same.
-        template: What a name is put into where nothing else is known, once or several times, to be averaged; None for
-            what is usual with the encoder.
+        encoder: The text encoder for words; None for the default one.
+        signatures: Sources separated by commas; None for the first that exists.
+        weights: The weight of each of several sources; None for equal weights.
+        template: The sentence for names, where nothing else is known; several are averaged. None for the encoder's own.
     """
 
     encoder: str | None = None
@@ -51,51 +50,45 @@ class Wording:
         given = [self.template] if isinstance(self.template, str) else self.template
         for template in given if given is not None else ():
             if "{}" not in template:
-                raise PrenError(
-                    "template", f"The template {template!r} has no place for the name of a class: write {{}} there."
-                )
+                raise PrenError("template", f"The template {template!r} lacks {{}}, the place of the class name.")
         if given is not None and not given:
             raise PrenError("template", "There is no template: give one, such as 'a photo of a {}.', or leave it out.")
 
     def templates(self) -> tuple[str, ...]:
-        """What names are put into."""
+        """The sentences for names."""
         if self.template is None:
             return templates_of(self.encoder or DEFAULT_ENCODER)
         return (self.template,) if isinstance(self.template, str) else tuple(self.template)
 
     def sources(self, folder: Path) -> list[str]:
-        """The sources that are meant: those named, or else the first that the folder has a file of.
+        """The named sources, or else the first one that the folder has a file for.
 
         Raises:
-            PrenError: If a source is wanted that the folder has not, or an encoder for numbers alone.
+            PrenError: If the folder lacks a named source, or an encoder is given for numbers only.
         """
         has = [name for name, file in SOURCES.items() if os.path.lexists(folder / file)]
         if self.signatures is None:
-            if self.encoder is not None:  # then it is words that are meant
+            if self.encoder is not None:  # an encoder needs words
                 return ["names"] if set(has) - {"vectors"} == {"names"} else ["descriptions"]
             return has[:1] or ["attributes"]
         names = source_names(self.signatures)
         for name in names:
             if name not in has and not (name == "names" and set(has) - {"vectors"}):  # any table has names
                 missing = f": there is no {folder / SOURCES[name]}" if name in SOURCES else ""
-                said = ", ".join(f"{known} ({SOURCES[known]})" for known in has)
-                raise PrenError(
-                    "signatures-unknown", f"{folder} has no signatures {name!r}{missing}. It has {said or 'none'}."
-                )
+                listed = ", ".join(f"{known} ({SOURCES[known]})" for known in has) or "none"
+                message = f"{folder} has no signatures {name!r}{missing}. It has {listed}."
+                raise PrenError("signatures-unknown", message)
         if self.encoder is not None and not set(names) & {"descriptions", "names"}:
-            raise PrenError(
-                "option-conflict",
-                f"The text encoder {self.encoder!r} is for descriptions, not for {self.signatures!r}: leave one of "
-                "them out.",
-            )
+            message = f"The text encoder {self.encoder!r} is for words, not for {self.signatures!r}: leave one out."
+            raise PrenError("option-conflict", message)
         return names
 
 
 def read_sources(folder: Path, wording: Wording, findings: Findings) -> list[ClassRows]:
-    """Read every source that is meant; what is wrong with them goes to `findings`. Empty if one cannot be read."""
+    """Read every chosen source and note mistakes in `findings`; an empty list if one cannot be read."""
     read: list[ClassRows] = []
     for name in wording.sources(folder):
-        file = NAMES if name == "vectors" else SOURCES[name]  # which say what its rows are
+        file = NAMES if name == "vectors" else SOURCES[name]  # the file that names the classes
         if name == "names" and not os.path.lexists(folder / file):
             file = next(other for other in SOURCES.values() if other != VECTORS and os.path.lexists(folder / other))
         if not os.path.lexists(folder / file):
@@ -119,21 +112,20 @@ def read_sources(folder: Path, wording: Wording, findings: Findings) -> list[Cla
 def make_signatures(
     sources: Sequence[ClassRows], names: Sequence[str], seen: NDArray[np.bool_], wording: Wording
 ) -> tuple[Signatures, Recipe]:
-    """The signatures of classes, and how one more of them is made.
+    """The signatures of classes, and the recipe to add another class.
 
     Args:
-        sources: As `read_sources` has found them, without fault.
+        sources: From `read_sources`, without mistakes.
         names: (L,) the classes.
-        seen: (L,) which of them have photographs.
+        seen: (L,) True where a class has photographs.
         wording: As for `read_sources`.
     """
     made = [_signatures(rows, names, seen, wording) for rows in sources]
-    seen_images = (wording.encoder or "").startswith(PREFIX)  # CLIP has learned from names how things look
-    if [rows.kind for rows in sources] == ["names"] and not seen_images:
+    is_clip = (wording.encoder or "").startswith(PREFIX)  # CLIP has learned the appearance of classes from names
+    if [rows.kind for rows in sources] == ["names"] and not is_clip:
         log.warning(
-            "Classes are described by their names alone (%s). An encoder knows little of how a class looks from that: "
-            "expect far fewer right labels than with attributes or sentences (docs/results/words.md), and write "
-            "%s if you can.",
+            "Classes are described by their names only (%s). A name says little about how a class looks: expect far "
+            "fewer right labels than with attributes or sentences (docs/results/words.md), and write %s if you can.",
             ", ".join(map(repr, wording.templates())),
             DESCRIPTIONS,
         )
@@ -152,9 +144,9 @@ def _signatures(rows: ClassRows, names: Sequence[str], seen: NDArray[np.bool_], 
 
 
 def filled(values: NDArray[np.float64], seen: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """(L, m) with the mean of the seen classes' numbers where one is missing (NaN).
+    """(L, m) with missing numbers (NaN) replaced by the mean of the seen classes.
 
-    Where no seen class has a number in a column, it is the mean of those that have one, or else 0.
+    If no seen class has a number in a column, by the mean of those that have one, or else 0.
     """
     result = values.copy()
     for column in np.flatnonzero(np.isnan(values).any(axis=0)):
@@ -165,7 +157,7 @@ def filled(values: NDArray[np.float64], seen: NDArray[np.bool_]) -> NDArray[np.f
 
 
 def _compare(first: ClassRows, other: ClassRows, findings: Findings) -> None:
-    """Note classes that one source has and another has not."""
+    """Note classes that only one of two sources has."""
     for here, there in ((first, other), (other, first)):
         if there.complete:
             for name, line in here.known.items():
@@ -177,9 +169,9 @@ def _compare(first: ClassRows, other: ClassRows, findings: Findings) -> None:
 def _note_missing(source: str, findings: Findings) -> None:
     file = SOURCES[source]
     if source == "descriptions":
-        findings.add(file, "it is missing: it holds class,description for the text encoder.")
+        findings.add(file, "it is missing: add it, with class,description for the text encoder.")
     elif source == "vectors":
-        findings.add(NAMES, f"it is missing: it lists the classes in the order of the rows of {VECTORS}.")
+        findings.add(NAMES, f"it is missing: add it, with the classes in the order of the rows of {VECTORS}.")
     else:
-        others = f"(Or {DESCRIPTIONS}, or {NAMES} with nothing but names.)"
-        findings.add(file, f"it is missing: it has a row for every class, seen and unseen. {others}")
+        others = f"(Or {DESCRIPTIONS}, or {NAMES} with names only.)"
+        findings.add(file, f"it is missing: add it, with a row for every class, seen and unseen. {others}")

@@ -1,4 +1,4 @@
-"""What the user says of every class: numbers in ``signatures.csv``, words in ``descriptions.csv``, names alone."""
+"""The tables of classes: numbers in ``signatures.csv``, words in ``descriptions.csv``, names in ``classes.csv``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pren.foundation.errors import quoted
 from pren.problem import name_fault
 
 SIGNATURES, DESCRIPTIONS, VECTORS, NAMES = "signatures.csv", "descriptions.csv", "vectors.npy", "classes.csv"
-# As --signatures names them.
+# The names for --signatures.
 SOURCES = {"attributes": SIGNATURES, "descriptions": DESCRIPTIONS, "vectors": VECTORS, "names": NAMES}
-LONGEST_TEXT = 10_000  # characters of a description: no encoder reads as many
+LONGEST_TEXT = 10_000  # characters of a description: more than any encoder reads
 MOST_ATTRIBUTES = 20_000
-MISSING = ("", "?")  # what stands for a number that nobody knows
+MISSING = ("", "?")  # cells for a missing number
 
 Content = tuple[float, ...] | tuple[str, ...]  # numbers, NaN where one is missing, or descriptions
 
@@ -28,15 +28,15 @@ class ClassRows:
 
     file: str
     kind: str  # "attributes", "descriptions", "vectors" or "names"
-    complete: bool  # whether it could be read to its end, so that a class it does not name is not there
+    complete: bool  # whether it was read to its end, so that all its classes are known
     attributes: tuple[str, ...] = ()  # the names of its columns of numbers; none for words
-    rows: dict[str, Content] = field(default_factory=dict)  # what it says of each class whose rows are right
-    known: dict[str, int] = field(default_factory=dict)  # the line of every class that it names, right or not
-    vectors: str | None = None  # the file that its numbers are in, if it has nothing but names
+    rows: dict[str, Content] = field(default_factory=dict)  # the content of each class whose rows are valid
+    known: dict[str, int] = field(default_factory=dict)  # the line of every class, valid or not
+    vectors: str | None = None  # the file with its numbers, if this one only has names
 
     @property
     def numeric(self) -> bool:
-        """Whether it describes classes by numbers, not by words."""
+        """Whether it describes classes by numbers."""
         return bool(self.attributes) or self.vectors is not None
 
     def files(self) -> list[str]:
@@ -48,18 +48,18 @@ class ClassRows:
         return len(next(iter(self.rows.values()), ())) if self.numeric else 0
 
     def missing(self) -> int:
-        """How many numbers nobody knows."""
+        """How many numbers are missing."""
         return sum(math.isnan(cell) for row in self.rows.values() for cell in row if isinstance(cell, float))
 
 
 def read_class_rows(folder: Path, file: str, findings: Findings) -> ClassRows | None:
-    """Read one of the files that describe the classes; one with another name is read like ``signatures.csv``.
+    """Read one of the files that describe the classes; a file of another name is read like ``signatures.csv``.
 
-    What is wrong with it goes to `findings`; None if not even its header can be read.
+    Mistakes are noted in `findings`; None if the header cannot be read.
     """
     if file in (DESCRIPTIONS, NAMES):
         table = read_table(folder, file, "class,description" if file == DESCRIPTIONS else "class", findings)
-        read = _words if file == DESCRIPTIONS else _nothing
+        read = _words if file == DESCRIPTIONS else _no_content
         return None if table is None else _classes(file, table, (), read, findings)
     table = read_table(folder, file, "class,attribute,attribute,…", findings)
     if table is None or not _is_header(file, table.header, findings):
@@ -74,7 +74,7 @@ def _classes(
     read: Callable[[str, TableRow, tuple[str, ...], Findings], Content | None],
     findings: Findings,
 ) -> ClassRows:
-    """Read a table with a row for every class; words may have several."""
+    """Read a table with a row for every class, or several rows of words."""
     kind = next((kind for kind, name in SOURCES.items() if name == file), "attributes")
     classes = ClassRows(file, kind, table.complete, attributes)
     for row in table.rows:
@@ -84,7 +84,7 @@ def _classes(
         name = normal(row.cells[0])
         fault = name_fault(name)
         if fault is None and file != DESCRIPTIONS and name in classes.known:
-            fault = f"class {quoted(name)} stands in line {classes.known[name]} already: every class has one row."
+            fault = f"class {quoted(name)} is already in line {classes.known[name]}: give every class one row."
         if fault is not None:
             findings.add(file, fault, row.line)
         if name.strip():
@@ -102,13 +102,13 @@ def _classes(
 def _is_header(file: str, header: TableRow, findings: Findings) -> bool:
     first = header.cells[0]
     if len(header.cells) == 1 and any(separator in first for separator in ";\t"):
-        message = "its fields seem to be separated by semicolons or tabs: separate them by commas."
+        message = "its fields are separated by semicolons or tabs: separate them by commas."
     elif normal(first).strip().lower() != "class":
         message = f"the first field must be 'class', not {quoted(first)}: the file begins with class,attribute,…"
     elif len(header.cells) == 1:
         message = "there is no attribute: the file begins with class,attribute,attribute,…"
     elif len(header.cells) > MOST_ATTRIBUTES:
-        message = f"it has {len(header.cells) - 1} attributes: {MOST_ATTRIBUTES} are the most that can be used."
+        message = f"it has {len(header.cells) - 1} attributes: use at most {MOST_ATTRIBUTES}."
     else:
         return True
     findings.add(file, message, header.line)
@@ -122,14 +122,14 @@ def _attributes(file: str, header: TableRow, findings: Findings) -> tuple[str, .
         if not name:
             findings.add(file, f"the attribute in column {column} has no name.", header.line)
         elif name in first:
-            message = f"attribute {quoted(name)} stands twice, in columns {first[name]} and {column}."
+            message = f"columns {first[name]} and {column} are both named {quoted(name)}: rename one."
             findings.add(file, message, header.line)
         first.setdefault(name, column)
     return names
 
 
 def _numbers(file: str, row: TableRow, attributes: tuple[str, ...], findings: Findings) -> tuple[float, ...] | None:
-    """The signature in a row, NaN where a number is missing; None if it is not one."""
+    """The signature in a row, NaN where a number is missing; None if it is not valid."""
     cells = [cell.strip() for cell in row.cells[1:]]
     numbers = tuple(_number(cell) for cell in cells)
     good = True
@@ -137,30 +137,29 @@ def _numbers(file: str, row: TableRow, attributes: tuple[str, ...], findings: Fi
         if cell not in MISSING and not math.isfinite(number):
             findings.add(file, f"column {quoted(attribute)} is {quoted(cell)}, not a finite number.", row.line)
             good = False
-    if good and not any(numbers):  # NaN counts as something
-        message = "the signature is all zeros, so nothing tells this class from another: describe it, or leave it out."
-        findings.add(file, message, row.line)
+    if good and not any(numbers):  # NaN is true
+        findings.add(file, "the signature is all zeros: fill it in, or remove the class.", row.line)
         good = False
     elif all(cell in MISSING for cell in cells):
-        findings.add(file, "it has no number at all: describe the class, or leave it out.", row.line)
+        findings.add(file, "it has no numbers: fill them in, or remove the class.", row.line)
         good = False
     return numbers if good else None
 
 
 def _number(cell: str) -> float:
     try:
-        return float(cell) if "_" not in cell else math.nan  # 1_000 is a number to Python alone
+        return float(cell) if "_" not in cell else math.nan  # 1_000 is a number only in Python
     except ValueError:
         return math.nan
 
 
 def _words(file: str, row: TableRow, attributes: tuple[str, ...], findings: Findings) -> tuple[str, ...] | None:
-    """The description in a row, None if it is not one."""
+    """The description in a row; None if it is not valid."""
     text = normal(row.cells[1]).strip()
     if not text:
         findings.add(file, f"class {quoted(row.cells[0])} has no description.", row.line)
     elif len(text) > LONGEST_TEXT:
-        message = f"the description of {quoted(row.cells[0])} has {len(text)} characters: take {LONGEST_TEXT} at most."
+        message = f"the description of {quoted(row.cells[0])} has {len(text)} characters: use at most {LONGEST_TEXT}."
         findings.add(file, message, row.line)
     elif any("\ud800" <= character <= "\udfff" for character in text):
         findings.add(file, f"the description of {quoted(row.cells[0])} is not valid text.", row.line)
@@ -169,6 +168,6 @@ def _words(file: str, row: TableRow, attributes: tuple[str, ...], findings: Find
     return None
 
 
-def _nothing(file: str, row: TableRow, attributes: tuple[str, ...], findings: Findings) -> tuple[str, ...]:
-    """A class has its name alone."""
+def _no_content(file: str, row: TableRow, attributes: tuple[str, ...], findings: Findings) -> tuple[str, ...]:
+    """A class that only has a name."""
     return ()

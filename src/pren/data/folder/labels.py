@@ -1,6 +1,6 @@
 """``answers.csv`` and ``labels.csv`` of a folder of photographs: tables of files in ``unlabelled`` and their classes.
 
-Answers are for the evaluation only. Labels are given by a person, to be learned from.
+Answers are for the evaluation only. Labels are given by a person, for training.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class Label(NamedTuple):
 def read_labels(
     folder: Path, file: str, pool: list[str], classes: ClassRows | None, findings: Findings
 ) -> dict[int, Label]:
-    """Read such a table; what is wrong with it goes to `findings`.
+    """Read such a table.
 
     Args:
-        folder: Where the file is.
+        folder: The folder of the file.
         file: Its name.
         pool: The paths of all photographs in ``unlabelled``.
         classes: The known classes; None if they cannot be read.
-        findings: Where mistakes are noted.
+        findings: Collects mistakes.
 
     Returns:
-        The labels of some of the photographs, by their place in `pool`. An empty class is none.
+        The labels by the place of a photograph in `pool`, without rows that have no class.
     """
     table = read_table(folder, file, "file,class", findings)
     places = {normal(name): place for place, name in enumerate(pool)}
@@ -51,10 +51,10 @@ def read_labels(
         if place is None:
             off = image.removeprefix(f"{POOL}/")
             near = f" Leave {POOL}/ off." if off != image and off in places else findings.nearest(image, places)
-            findings.add(file, f"there is no image {quoted(image)} in {POOL}.{near}", row.line)
+            findings.add(file, f"there is no photograph {quoted(image)} in {POOL}.{near}", row.line)
         elif first.setdefault(place, row.line) != row.line:
-            findings.add(file, f"{quoted(image)} stands in line {first[place]} already.", row.line)
-        if not name or classes is None:  # nobody knows
+            findings.add(file, f"{quoted(image)} is already in line {first[place]}: remove one.", row.line)
+        if not name or classes is None:
             continue
         if name in classes.known:
             if place is not None:
@@ -72,25 +72,25 @@ def compare(labels: dict[int, Label], answers: dict[int, Label], pool: list[str]
         if label.name != answer.name:
             message = (
                 f"{quoted(pool[place])} is {quoted(label.name)} here and {quoted(answer.name)} in {ANSWERS}, line "
-                f"{answer.line}: one of them is wrong. The label is learned from."
+                f"{answer.line}: correct one of them. Training uses the label."
             )
             findings.add(LABELS, message, label.line, "warning")
 
 
 def note_seen(answers: dict[int, Label], seen: set[str], findings: Findings) -> None:
-    """Note answers that do not count in the setting 'zsl': those of seen classes."""
+    """Note answers of seen classes, which do not count in the setting 'zsl'."""
     barred = sorted((answer for answer in answers.values() if answer.name in seen), key=lambda answer: answer.line)
     if barred:
         others = f" (lines like this: {len(barred)})" if len(barred) > 1 else ""
         message = (
             f"{quoted(barred[0].name)} is a seen class{others}: in the setting 'zsl' such answers do not count. "
-            "Choose 'gzsl', or take these images out of the pool."
+            "Choose 'gzsl', or remove these photographs from the pool."
         )
         findings.add(ANSWERS, message, barred[0].line, "warning")
 
 
 def read_given(folder: Path) -> list[tuple[str, str]]:
-    """The rows of ``labels.csv`` that name a class, as they stand there; none if there is no such file."""
+    """The rows of ``labels.csv`` that name a class, unchecked; none if there is no such file."""
     if not (folder / LABELS).exists():
         return []
     table = read_table(folder, LABELS, "file,class", Findings())

@@ -4,12 +4,12 @@ images/CLASS/...    labelled photographs of the seen classes, in any tree below 
 unlabelled/...      the pool, in any tree
 signatures.csv      class,attribute,attribute,...   one row for every class, seen and unseen
 descriptions.csv    class,description               or words instead, one row or several for every class
-classes.csv         class                           or nothing but their names
+classes.csv         class                           or names only
 vectors.npy         (classes, numbers)              and vectors for them, in the order of classes.csv
 answers.csv         file,class                      optional; for the evaluation only
-labels.csv          file,class                      optional; labels that a person gives, to learn from
+labels.csv          file,class                      optional; labels that a person gives, for training
 
-Everything is read before anything is said, so that `pren data check` can list all that is wrong at once.
+Everything is read before problems are reported, so that `pren data check` can list all of them.
 """
 
 from __future__ import annotations
@@ -47,31 +47,31 @@ FEW = 3  # how many problems an error names
 
 
 class PoolImage(NamedTuple):
-    """A photograph to be recognised."""
+    """A photograph of the pool."""
 
     file: str  # its path in the folder
-    name: str  # what people call it: its path from ``unlabelled``
+    name: str  # its path in ``unlabelled``, for reports
     given: int = UNKNOWN  # the class that a person gives it
-    answer: int = UNKNOWN  # the class that it is evaluated with
+    answer: int = UNKNOWN  # its class for the evaluation
 
 
 @dataclass(eq=False)
 class OwnData:
-    """What is in such a folder."""
+    """The content of such a folder."""
 
     path: Path
     wording: Wording = field(default_factory=Wording)
-    sources: list[ClassRows] = field(default_factory=list)  # what is said of the classes; none if it cannot be read
+    sources: list[ClassRows] = field(default_factory=list)  # the descriptions of the classes; none if unreadable
     train: list[tuple[str, str]] = field(default_factory=list)  # the path in `images` of each photograph, and its class
-    pool: list[str] = field(default_factory=list)  # the paths of the unlabelled ones in `unlabelled`, sorted
-    labels: dict[int, str] = field(default_factory=dict)  # what a person gives to some of them, by place in `pool`
-    answers: dict[int, str] = field(default_factory=dict)  # the class of some of the others, by place in `pool`
-    ignored: Counter[str] = field(default_factory=Counter)  # files that are no images, by how their names end
+    pool: list[str] = field(default_factory=list)  # the paths in `unlabelled`, sorted
+    labels: dict[int, str] = field(default_factory=dict)  # given classes, by place in `pool`
+    answers: dict[int, str] = field(default_factory=dict)  # the classes of others, by place in `pool`
+    ignored: Counter[str] = field(default_factory=Counter)  # other files, by extension
     findings: Findings = field(default_factory=Findings)
 
     @property
     def classes(self) -> ClassRows | None:
-        """The source that names the classes; None if what is said of them cannot be read."""
+        """The source that names the classes; None if it cannot be read."""
         return self.sources[0] if self.sources else None
 
     def seen(self) -> set[str]:
@@ -88,26 +88,26 @@ def load_folder(
     template: str | list[str] | None = None,
     hold_out: float | None = None,
 ) -> tuple[Problem, Answers]:
-    """Read a problem from a folder of photographs; none of them is decoded yet.
+    """Read a problem from a folder of photographs, without decoding them.
 
     Args:
         path: The folder; see the top of this file.
         setting: "zsl" or "gzsl".
-        encoder: The text encoder that makes signatures of words; None for the one of the extra `words`.
-        signatures: "attributes", "descriptions", "vectors" or "names", to say which of the files it is; or several
-            with commas between them: then each is centred and scaled by the seen classes.
-        signature_weights: For several sources: what each is multiplied with after that.
-        template: The sentence that names are put into where nothing else is known; several are averaged.
-        hold_out: The share of each seen class's photographs in ``images`` that goes to the pool, in "gzsl", to be
-            evaluated with; they are named ``../images/...`` there.
+        encoder: The text encoder for words; None for that of the extra `words`.
+        signatures: "attributes", "descriptions", "vectors" or "names", to choose a file; or several separated by
+            commas: then each is centred and scaled by the seen classes.
+        signature_weights: The weights of several sources.
+        template: The sentence for names, where nothing else is known; several are averaged.
+        hold_out: In "gzsl", the share of each seen class's photographs in ``images`` that is moved to the pool, for
+            evaluation; their names there are ``../images/...``.
 
     Returns:
-        The problem, its pool in an order that tells nothing, and the answers, with the name of every pool image and
-        `UNKNOWN` where ``answers.csv`` says nothing, or a person has given a label. A photograph whose label is a seen
-        class is not in the pool, but among the labelled ones.
+        The problem with a shuffled pool, and the answers, with the name of every photograph of the pool and `UNKNOWN`
+        where ``answers.csv`` has no class or a person has given a label. A photograph that a person labels as a seen
+        class is not in the pool but among the labelled ones.
 
     Raises:
-        PrenError: If anything is wrong; it names the first problems and says how to see all of them.
+        PrenError: If anything is wrong; it names the first problems and says how to list all.
     """
     content = read_folder(path, setting, Wording(encoder, signatures, signature_weights, template))
     found = content.findings.listed()
@@ -116,7 +116,7 @@ def load_folder(
         raise PrenError("folder-unusable", f"{path} cannot be used. {_first_few(errors, path)}")
     if found:
         log.warning("%s", _first_few(found, path))
-    assert content.classes is not None  # else there is an error
+    assert content.classes is not None  # otherwise there is an error
     names = tuple(content.classes.rows)
     seen = np.isin(np.array(names), sorted(content.seen()))
     made, recipe = make_signatures(content.sources, names, seen, content.wording)
@@ -133,7 +133,7 @@ def load_folder(
         train=ImageFiles(content.path, [file for file, _ in train]),
         labels=np.array([label for _, label in train], dtype=np.int64),
         pool=ImageFiles(content.path, [image.file for image in pool]),
-        # Several sources have a scale already, which lengths are part of.
+        # Several sources are already scaled, and their lengths matter.
         classes=ClassTable.build(
             names, made.values, seen, normalise=len(content.sources) == 1, attributes=made.attributes
         ),
@@ -149,7 +149,7 @@ def load_folder(
 def _divided(
     content: OwnData, names: Sequence[str], setting: Setting, hold_out: float | None
 ) -> tuple[list[tuple[str, int]], list[PoolImage]]:
-    """The photographs to learn from, each with its class, and the pool in an order that tells nothing."""
+    """The labelled photographs with their classes, and the shuffled pool."""
     row, seen = {name: number for number, name in enumerate(names)}, content.seen()
     train = [(f"{IMAGES}/{file}", row[name]) for file, name in content.train]
     held = held_out(np.array([label for _, label in train], dtype=np.int64), names, hold_out, setting)
@@ -168,7 +168,7 @@ def _divided(
 
 
 def read_folder(path: str | Path, setting: Setting = "zsl", wording: Wording | None = None) -> OwnData:
-    """Read everything but the pixels, and note everything that is wrong; see `load_folder`."""
+    """Read everything but the pixels, and note all problems; see `load_folder`."""
     if not is_folder(path):
         raise PrenError("file-missing", f"There is no folder {path}: check the path.")
     content = OwnData(Path(path), wording or Wording())
@@ -190,12 +190,12 @@ def _read(content: OwnData, setting: Setting) -> None:
         else:
             content.pool.append(name)
     if not content.pool and (content.path / POOL).is_dir():
-        findings.add(POOL, f"there is no photograph to recognise: it needs {ENDINGS}.")
+        findings.add(POOL, f"there is no photograph to recognise: add {ENDINGS}.")
     if classes is not None and classes.complete and classes.known and not classes.known.keys() - folders:
         findings.add(classes.file, f"every class has a folder in {IMAGES}: add rows for the classes without labels.")
     for rows in content.sources:
         if count := rows.missing():
-            message = f"{count} number{'s are' if count > 1 else ' is'} missing: the mean of the seen classes fills in."
+            message = f"{count} number{'s are' if count > 1 else ' is'} missing: the mean of the seen classes is used."
             findings.add(rows.file, message, severity="warning")
     _read_labels(content, setting)
 
@@ -203,17 +203,17 @@ def _read(content: OwnData, setting: Setting) -> None:
 def _read_labelled(content: OwnData) -> set[str]:
     """Read ``images``; returns the classes that have a folder there."""
     findings, classes = content.findings, content.classes
-    folders: dict[str, str] = {}  # of a class
-    images: dict[str, list[str]] = {}  # of a folder
+    folders: dict[str, str] = {}  # by class
+    images: dict[str, list[str]] = {}  # by folder
     for file in _list(content, IMAGES):
         folder, *rest = file.split("/", 1)
         if rest:
             images.setdefault(folder, []).append(file)
         else:
-            findings.add(f"{IMAGES}/{file}", "it is in no class's folder, so it is left out.", severity="warning")
+            findings.add(f"{IMAGES}/{file}", "it is not in the folder of a class: it is left out.", severity="warning")
     top = content.path / IMAGES
     for entry in sorted(top.iterdir()) if _is_part(content, IMAGES) else ():
-        if not entry.is_dir() or entry.is_symlink():  # links have been looked at above
+        if not entry.is_dir() or entry.is_symlink():  # `_list` has noted links
             continue
         where, name = f"{IMAGES}/{entry.name}", normal(entry.name)
         if name in folders:
@@ -221,28 +221,28 @@ def _read_labelled(content: OwnData) -> set[str]:
             continue
         folders[name] = where
         if entry.name not in images:
-            findings.add(where, f"it has no photographs: it needs {ENDINGS}. Remove the folder of a class without any.")
+            findings.add(where, f"it has no photographs: add {ENDINGS}, or remove the folder.")
         if classes is None or name in classes.known:
             content.train += [(file, name) for file in images.get(entry.name, ())]
         elif classes.complete:
             near = findings.nearest(name, classes.known)
             findings.add(where, f"class {quoted(name)} has no row in {classes.file}.{near or ' Add one.'}")
     if not folders and top.is_dir():
-        findings.add(IMAGES, "there is no folder of a class, such as images/horse, with labelled photographs.")
+        findings.add(IMAGES, "there is no folder of a class: add one, such as images/horse, with labelled photographs.")
     return set(folders)
 
 
 def _is_part(content: OwnData, part: str) -> bool:
-    """Whether a part of the folder is there, and in it."""
+    """Whether a part of the folder exists and does not lead out of it."""
     top = content.path / part
     return top.is_dir() and top.resolve().is_relative_to(content.path.resolve())
 
 
 def _list(content: OwnData, part: str) -> list[str]:
-    """The image files below a part of the folder, relative to it and sorted; what is none is noted."""
+    """The image files in a part of the folder, relative to it and sorted; notes other files and faults."""
     top, findings, names = content.path / part, content.findings, []
     if not _is_part(content, part):
-        what = f"a link that leads out of {content.path}: copy what it stands for" if top.is_dir() else "not a folder"
+        what = f"a link that leads out of {content.path}: replace it by a copy" if top.is_dir() else "not a folder"
         findings.add(part, f"this is {what}." if os.path.lexists(top) else "this folder is missing.")
         return []
     for path, is_image, fault in sorted(walk_images(top, content.path)):
@@ -252,14 +252,14 @@ def _list(content: OwnData, part: str) -> list[str]:
         elif is_image:
             names.append(name)
         elif path.is_dir():
-            findings.add(f"{part}/{name}", "links to folders are not followed: copy it.", severity="warning")
+            findings.add(f"{part}/{name}", "pren does not follow links to folders: copy it.", severity="warning")
         else:
             content.ignored[path.suffix.lower() or path.name] += 1
     return sorted(names)
 
 
 def _read_labels(content: OwnData, setting: Setting) -> None:
-    """Read ``labels.csv`` and ``answers.csv``, where they are."""
+    """Read ``labels.csv`` and ``answers.csv`` if they exist."""
     findings, seen = content.findings, content.seen()
     labels, answers = (
         read_labels(content.path, file, content.pool, content.classes, findings)
@@ -269,7 +269,7 @@ def _read_labels(content: OwnData, setting: Setting) -> None:
     )
     compare(labels, answers, content.pool, findings)
     if content.pool and sum(label.name in seen for label in labels.values()) == len(content.pool):
-        findings.add(LABELS, f"it gives a seen class to every photograph in {POOL}: none is left to recognise.")
+        findings.add(LABELS, f"it gives a seen class to every photograph in {POOL}: add others to recognise.")
     others = {place: answer for place, answer in answers.items() if place not in labels}
     if setting == "zsl":
         note_seen(others, seen, findings)

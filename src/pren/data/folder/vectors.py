@@ -1,4 +1,4 @@
-"""Vectors that describe the classes of a folder: ``vectors.npy`` has a row for every class of ``classes.csv``."""
+"""Vectors of the classes of a folder: ``vectors.npy`` has a row for every class of ``classes.csv``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pren.foundation.errors import PrenError, quoted
 
 
 def read_vectors(folder: Path, classes: ClassRows, findings: Findings) -> ClassRows:
-    """Give the classes of ``classes.csv`` their vectors, by its order; what is wrong with them goes to `findings`."""
+    """Give the classes of ``classes.csv`` their vectors, in its order, and note mistakes in `findings`."""
     found = replace(classes, kind="vectors", rows={}, vectors=VECTORS)
     try:
         table = read_numbers(folder / VECTORS)
@@ -22,14 +22,12 @@ def read_vectors(folder: Path, classes: ClassRows, findings: Findings) -> ClassR
         findings.add(VECTORS, str(error).replace(str(folder / VECTORS), "it"))
         return found
     if table.ndim != 2 or not 1 <= table.shape[-1] <= MOST_ATTRIBUTES:
-        message = f"it must hold (classes, numbers), {MOST_ATTRIBUTES} numbers at most, not shape {table.shape}."
+        message = f"it must have shape (classes, at most {MOST_ATTRIBUTES} numbers), not {table.shape}."
         findings.add(VECTORS, message)
     elif len(classes.rows) != len(classes.known) or not classes.complete:
-        pass  # what is wrong with the names is noted already, and no row can be told
+        pass  # faults of the names are noted already, and rows cannot be assigned
     elif len(table) != len(classes.rows):
-        message = (
-            f"it has {len(table)} rows, but {NAMES} has {len(classes.rows)} classes: a row for each, in its order."
-        )
+        message = f"it has {len(table)} rows, but {NAMES} has {len(classes.rows)} classes: give one row for each."
         findings.add(VECTORS, message)
     else:
         for number, (name, row) in enumerate(zip(classes.rows, table, strict=True)):
@@ -37,5 +35,5 @@ def read_vectors(folder: Path, classes: ClassRows, findings: Findings) -> ClassR
             if np.isfinite(row).all() and row.any():
                 found.rows[name] = tuple(row.tolist())
             else:
-                findings.add(VECTORS, f"row {number}, that of class {quoted(name)}, {fault}.")
+                findings.add(VECTORS, f"row {number} (class {quoted(name)}) {fault}.")
     return found
