@@ -133,7 +133,7 @@ class TestLabels:
         (folder / "answers.csv").unlink()
         ((severity, file, _, said),) = found(folder)
         assert (severity, file) == ("error", "labels.csv")
-        assert "none is left to recognise" in said
+        assert "seen class to every photograph" in said
         label(folder, *(f"{name},zebra" for name in names))  # which is what a person says in the end
         problem, _ = load_folder(folder)
         assert (problem.given == 2).all()

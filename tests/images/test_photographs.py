@@ -72,7 +72,7 @@ def test_bad_files_go_with_their_labels_and_answers(problem, tmp_path, frozen, c
     assert "cannot be read as an image" in answers.unreadable["x"]
     assert whole(after.train).equal(whole(before.train)[[0, 2, 3, 5]]) if way == "freeze" else len(after.train) == 4
     assert whole(after.pool).equal(whole(before.pool)[[1, 3, 4]]) if way == "freeze" else len(after.pool) == 3
-    assert "4 of 11 image files cannot be read and are left out: " in caplog.text
+    assert "4 of 11 photographs cannot be read and are left out: " in caplog.text
     assert caplog.text.count("cannot identify it") == 4
     assert after.classes is problem.classes
     assert after.source == problem.source

@@ -37,7 +37,7 @@ class TestLabels:
         assert "6 labelled images, 6 unlabelled, 2 labels given, 4 answers" in lines
         assert json.loads(good("data", "check", "mydata", "--json").out)["given"] == 2
         label(mydata, "9.png,yellow")
-        assert "error labels.csv, line 2: there is no image '9.png'" in pren("data", "check", "mydata").out
+        assert "error labels.csv, line 2: there is no photograph '9.png'" in pren("data", "check", "mydata").out
         assert bad("fit", "mydata", "--out", "run").says("folder-unusable labels.csv 2 9.png")
         assert not Path("run").exists()
 

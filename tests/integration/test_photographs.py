@@ -224,7 +224,7 @@ class TestFit:
         (mydata / "unlabelled" / "bad.jpg").write_bytes(b"no image")
         for kind in ([], ["--frozen"]):
             result = good("fit", "mydata", *backbone, *kind, *QUICK, "--out", f"run{len(kind)}")
-            assert "1 of 13 image files cannot be read and are left out" in result.err
+            assert "1 of 13 photographs cannot be read and are left out" in result.err
             assert "predictions.csv (7 inputs, 1 of them cannot be read)" in result.out
             table = {row["input"]: row for row in rows(f"run{len(kind)}/predictions.csv")}
             bad = table.pop("bad.jpg")

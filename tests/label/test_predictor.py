@@ -180,7 +180,7 @@ def test_what_cannot_be_read_has_an_error_and_costs_no_other(loaded, pictures, t
         with refused("input-unreadable"):
             loaded.scores(given)
     assert loaded.label(b"").labels.tolist() == [""]
-    assert loaded.label(b"").errors[0].startswith("Picture 0 cannot be read as an image (the file is empty)")
+    assert loaded.label(b"").errors[0].startswith("Photograph 0 cannot be read as an image (the file is empty)")
 
 
 def test_inputs_that_cannot_be_read_have_an_error_too(loaded, pictures, tmp_path):
@@ -207,7 +207,7 @@ def test_names(loaded, pictures):
     assert loaded.label([path.read_bytes() for path in files]).inputs == ("0", "1", "2", "3")
     mixed = loaded.label([pictures / "pool", b"no picture"])
     assert mixed.inputs == (*map(str, files), "4")
-    assert mixed.errors[4].startswith("Picture 4 cannot be read")
+    assert mixed.errors[4].startswith("Photograph 4 cannot be read")
 
 
 @pytest.mark.skipif(os.uname().sysname == "Darwin", reason="macOS has only names in UTF-8")

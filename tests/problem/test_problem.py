@@ -119,7 +119,7 @@ def test_classes_with_the_same_signature_are_warned_of(caplog):
     with caplog.at_level(logging.WARNING):
         problem(signatures=[[1, 2], [3, 1], [1, 2], [1, 1]])
     (record,) = caplog.records
-    assert record.getMessage() == "Classes 'cat' and 'dog' have the same signature and cannot be told apart."
+    assert record.getMessage() == "Classes 'cat' and 'dog' have the same signature: no method can tell them apart."
 
 
 def test_signatures_that_become_the_same_are_warned_of(caplog):

@@ -87,7 +87,7 @@ def test_bad_files_are_left_out_of_a_run(tmp_path, pictures, configuration, capl
     (pictures / "03.png").write_bytes(b"")
     (pictures / "09.png").write_bytes(b"no picture")
     run = run_folder(configuration(frozen), tmp_path / "run")
-    assert "2 of 14 image files cannot be read and are left out" in caplog.text
+    assert "2 of 14 photographs cannot be read and are left out" in caplog.text
     assert run.finished()
     (pictures / "04.png").write_bytes((pictures / "05.png").read_bytes())
     with refused("data-changed"):
