@@ -57,7 +57,7 @@ bench: $(VENV)/.installed-dev  ## run the benchmarks: ratios of timings in one r
 crash: $(VENV)/.installed-dev  ## kill commands at random moments and at those of writing, let them go on, compare (ten minutes)
 	$(BIN)/python -m campaigns.crash $(ARGS)
 
-fuzz: $(VENV)/.installed-dev  ## feed mutated data, pictures, run folders and command lines to pren for ten minutes
+fuzz: $(VENV)/.installed-dev  ## feed mutated data, photographs, run folders and command lines to pren for ten minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m campaigns.fuzz $(ARGS)
 
 clean:  ## remove build artefacts and caches (runs/ and .venv stay)

@@ -157,7 +157,7 @@ def test_a_preparation_and_a_refinement_go_with_every_method(example, tmp_path):
 
 def test_a_selection_rule_is_used_by_pren(example):
     problem, _ = load("blobs")
-    method = create("pren", heads=2, rounds=1, dim=4, hidden=(8,), initial_batches=1, batches=1, selection="everybody")
+    method = create("pren", heads=2, rounds=1, dim=4, hidden=(8,), initial_batches=1, batches=1, selection="whole-pool")
     rounds = list(method.fit_rounds(problem))
     assert sorted(rounds[-1].pseudo.images) == list(range(len(problem.pool)))
 

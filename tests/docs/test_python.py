@@ -1,7 +1,10 @@
 """Python on the pages runs where that needs no data; elsewhere it compiles, and what it takes from pren exists."""
 
 import ast
+import json
+import shutil
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -10,20 +13,43 @@ import pren
 from .conftest import blocks, name
 
 PYTHON = blocks("python")
-EXECUTED = ("README.md", "docs/concepts/numbers.md", "docs/guide/trust.md")  # docs/extending.md: test_extending.py
+FIGURES = ("docs/concepts/numbers.md", "docs/guide/trust.md")  # what they print; docs/extending.md: test_extending.py
+PHOTOGRAPHS = ("README.md", "docs/guide/python.md")  # which have a folder mydata, and photo.jpg
+
+
+def execute(page):
+    """Run the blocks of a page one after the other; returns the names that they leave."""
+    left = {}
+    for text in [text for path, text in PYTHON if name(path) == page]:
+        exec(compile(text, page, "exec"), left)
+    return left
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", EXECUTED)
+@pytest.mark.parametrize("page", FIGURES)
 def test_blocks_run_and_print_what_they_should(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (example,) = [text for path, text in PYTHON if name(path) == page]
-    exec(compile(example, page, "exec"), {})
+    execute(page)
     figures = [float(word) for word in capsys.readouterr().out.split()]
     assert figures
     assert all(0.1 < figure <= 1 for figure in figures), "chance is 0.05"
-    if page == "README.md":
-        assert (tmp_path / "my-model" / "model.safetensors").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PHOTOGRAPHS)
+def test_blocks_run_with_a_folder_of_photographs(page, photographs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PREN_CACHE", str(tmp_path / "cache"))
+    shutil.copy(photographs / "unlabelled" / "0.png", "photo.jpg")
+    photographs.rename("mydata")
+    left = execute(page)
+    assert (tmp_path / "runs" / "mine" / "report.html").is_file()
+    written = [json.loads(line) for line in Path("labels.jsonl").read_text().splitlines()]
+    assert len(written) == 6
+    assert {row["classes"][0]["class"] for row in written} <= {"a", "b"}
+    if page != "README.md":
+        assert set(left["found"].labels) <= {"a", "b"}
+        assert len(left["found"]) == 7
 
 
 def missing(text):
