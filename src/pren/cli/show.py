@@ -1,4 +1,4 @@
-"""``pren show``: what is in a run folder."""
+"""``pren show``: show a run."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from pren.foundation.errors import PrenError
 def show(
     run: RunPath,
     labels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the labels: .csv, .jsonl or .parquet.")
+        Path | None, typer.Option(metavar="FILE", help="Also write the labels to this file: .csv, .jsonl or .parquet.")
     ] = None,
     form: Annotated[
-        str | None, typer.Option("--format", help="Of --labels: csv, jsonl, parquet, label-studio or fiftyone.")
+        str | None,
+        typer.Option("--format", help="The format of --labels: csv, jsonl, parquet, label-studio or fiftyone."),
     ] = None,
     *,
     json: Json = False,
     talk: Talk,
 ) -> None:
-    """Show what a run was asked to do, how it went and how good its labels are."""
+    """Show the settings, the rounds and the results of a run."""
     show_log(talk)
     from pren.runs.result import RunResult, load_state
 
@@ -35,7 +36,7 @@ def show(
     state = load_state(run)
     if labels is not None:
         if not isinstance(state, RunResult):
-            raise PrenError("run-unfinished", f"{run} has no labels yet: go on with 'pren fit --resume {run}'.")
+            raise PrenError("run-unfinished", f"{run} has no labels yet: continue with 'pren fit --resume {run}'.")
         state.write_labels(labels, form)
     if json:
         print_json({**state.to_dict(), "history": list(state.history)})
