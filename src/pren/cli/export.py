@@ -41,7 +41,7 @@ def export(
 
     folder = RunFolder(run)
     if folder.holds_run() and not folder.finished():
-        raise PrenError("run-unfinished", f"The run in {run} is not finished: continue with 'pren fit --resume {run}'.")
+        raise PrenError("run-unfinished", f"The run in {run} is not finished: go on with 'pren fit --resume {run}'.")
     facts = write(
         Predictor.load(run), out, format, weights=weights, from_features=from_features, min_accuracy=min_accuracy
     )

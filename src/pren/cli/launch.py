@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 WATCHED = "PREN_LAUNCHER_PIPE"  # a pipe that closes when the launcher ends
 LOCAL_RANK = "LOCAL_RANK"  # as torchrun, Fabric and we number the processes of a machine
-RESUME = "Finished rounds are kept: continue with --resume, with any number of processes."
+RESUME = "Finished rounds are kept: go on with --resume, with any number of processes."
 PATIENCE = 20.0  # seconds for the others to end by themselves after one has failed
 
 

@@ -36,7 +36,7 @@ def show(
     state = load_state(run)
     if labels is not None:
         if not isinstance(state, RunResult):
-            raise PrenError("run-unfinished", f"{run} has no labels yet: continue with 'pren fit --resume {run}'.")
+            raise PrenError("run-unfinished", f"{run} has no labels yet: go on with 'pren fit --resume {run}'.")
         state.write_labels(labels, form)
     if json:
         print_json({**state.to_dict(), "history": list(state.history)})
