@@ -74,9 +74,8 @@ def fit(
     else:
         settings["data"] = data
     said = Settings.of({**settings, "method": method, "backbone": backbone})
-    wanted = configure(
-        said, resume=resume, start=start, file=None if config is None else Path(config), progress=progress
-    )
+    file = None if config is None else Path(config)
+    wanted = configure(said, resume=resume, start=start, file=file, progress=progress)
     problem = (data, None) if isinstance(data, Problem) else data if isinstance(data, tuple) else None
     result = run_config(
         wanted, resume or out, resume=resume is not None, start=start, report=report, progress=progress, problem=problem

@@ -93,12 +93,7 @@ def run_config(
             if answers is not None:
                 check_answers(answers, known.classes, known.setting)  # before hours of training
             rehearsals = count_rehearsals(config, method, known)
-            hashes = known.fingerprint()
-        _check_same_data(fabric, hashes)
-        record = {"hashes": hashes, "source": known.source, **_surroundings(command, fabric)}
-        if start is not None:
-            record["continues"] = str(Path(start).absolute())
-        config = config.for_record(record)
+        config = config.for_record(_record(known, command, start, fabric))
         folder = _take_folder(config, out, resume, start, fabric)
         if folder is not None and answers is not None:
             folder.names = answers.names
@@ -207,12 +202,15 @@ def _reopen(out: str | Path, config: RunConfig) -> RunFolder:
     return folder
 
 
-def _check_same_data(fabric: Fabric, hashes: dict[str, str]) -> None:
-    """Every process reads the data, maybe from its own disk."""
+def _same_hashes(problem: Problem, fabric: Fabric) -> dict[str, str]:
+    """The hashes of the data; a `PrenError` if processes, maybe on different disks, have different data."""
+    with agreed(fabric):
+        hashes = problem.fingerprint()
     first = share_text(fabric, json.dumps(hashes))
     with agreed(fabric):
         if json.loads(first) != hashes:
             raise PrenError("data-differs", "The data differ between machines: copy the same files to every node.")
+    return hashes
 
 
 @cache  # reading them takes time
@@ -221,11 +219,14 @@ def _versions() -> dict[str, str]:
     return {"pren": __version__, **{name: version(name) for name in packages}}
 
 
-def _surroundings(command: str, fabric: Fabric) -> dict[str, Any]:
+def _record(problem: Problem, command: str, start: str | Path | None, fabric: Fabric) -> dict[str, Any]:
     return {
+        "hashes": _same_hashes(problem, fabric),
+        "source": problem.source,
         "command": command,
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "processes": fabric.world_size,
         "python": platform.python_version(),
         "versions": dict(_versions()),
+        **({} if start is None else {"continues": str(Path(start).absolute())}),
     }
