@@ -34,7 +34,7 @@ class TestOutput:
         assert out.splitlines()[-4:] == [
             "Labels: run/predictions.csv (18 inputs)",
             "Model: run/model.safetensors",
-            "Report, to open in a browser: run/report.html",
+            "Report (open it in a browser): run/report.html",
             "What to label next: pren suggest run",
         ]
         assert "round" not in out
