@@ -223,7 +223,7 @@ class TestInterrupted:
             result = pren("predict", "run", "new.npy", "--out", "labels.csv")
         assert result.code == 130
         assert "kept in labels.csv.parts: the same command" in result.err
-        assert "18 of 18 images are labelled already" in good("predict", "run", "new.npy", "--out", "labels.csv").err
+        assert "18 of 18 inputs are labelled already" in good("predict", "run", "new.npy", "--out", "labels.csv").err
         assert rows("labels.csv") == rows("whole.csv")
         assert not Path("labels.csv.parts").exists()
 

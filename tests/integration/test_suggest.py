@@ -41,7 +41,7 @@ class TestPhotographs:
             assert labels[file] == label
             assert {label, runner_up} == {"yellow", "violet"}
             assert sure == "-"
-        assert lines[3:] == ["With --out FILE.csv you get a table to fill in."]
+        assert lines[3:] == ["Add --out FILE.csv for a table to fill in."]
 
     def test_there_are_no_more_than_the_pool_has(self, suggest):
         assert {each["input"] for each in json.loads(suggest("--json"))["inputs"]} == POOL
