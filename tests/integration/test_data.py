@@ -48,7 +48,10 @@ class TestShow:
         for file in photographs[:2]:
             Path("CUB_200_2011/images", file).unlink()
         out = good("data", "show", "cub", "--root", root).out
-        assert "Photographs: 41 of 43 in CUB_200_2011/images. The images are published by Caltech at data.caltech.edu" in out
+        assert (
+            "Photographs: 41 of 43 in CUB_200_2011/images. The images are published by Caltech at data.caltech.edu"
+            in out
+        )
         Path("CUB_200_2011").rename("elsewhere")
         assert (
             "Images: none of 43, looked for in CUB_200_2011/images." in good("data", "show", "cub", "--root", root).out

@@ -294,7 +294,7 @@ class TestResume:
         name = data()
         result = interrupt(2, "fit", name, *small, "--out", "run")
         assert result.code == 130
-        assert "No round was finished yet" in result.err
+        assert "No round is finished yet" in result.err
         assert bad("predict", "run", name, "--out", "labels.csv").says("model-missing")
         assert "unfinished, no round done" in good("show", "run").out
         good("fit", "--resume", "run")
@@ -372,7 +372,7 @@ class TestMethods:
 
     def test_who_names_no_method_gets_pren_pool(self, good, bad, data):
         assert json.loads(good("fit", data(), "--out", "run", "--json").out)["method"] == "pren-pool"
-        assert "pren-pool by default" in " ".join(good("fit", "--help").out.split())
+        assert "Default: pren-pool" in " ".join(good("fit", "--help").out.split())
         assert bad("fit", data(), "--set", "rounds=3", "--set", "heads=2").says(
             "param-unknown heads rounds --method pren"
         )

@@ -205,7 +205,9 @@ class TestFit:
     @pytest.mark.parametrize("frozen", [(), ("--frozen",)])
     def test_a_backbone_whose_weights_are_installed_needs_no_name(self, good, mydata, no_hub, frozen):
         said = good("fit", "mydata", *frozen, "--out", "run").err
-        assert ("features of the frozen backbone tf_efficientnet_lite0 (choose another with --backbone)" in said) is (not frozen)
+        assert ("features of the frozen backbone tf_efficientnet_lite0 (choose another with --backbone)" in said) is (
+            not frozen
+        )
         assert "backbone: tf_efficientnet_lite0" in Path("run/config.yaml").read_text()
 
     def test_without_a_hub_or_weights_what_to_install_is_named(self, bad, mydata, no_hub, monkeypatch):

@@ -110,7 +110,7 @@ class TestPhotographs:
 
     def test_images_that_are_held_out_are_not_for_labelling(self, good, bad, mydata):
         said = fit(good, "run", "--setting=gzsl", "--hold-out=0.5").out
-        assert "fit once more without --hold-out" in said
+        assert "fit again without --hold-out" in said
         assert bad("suggest", "run").says("hold-out")
 
     def test_a_table_that_is_in_its_place(self, suggest):

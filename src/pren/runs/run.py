@@ -21,7 +21,6 @@ from pren.foundation.files import check_is_text
 from pren.foundation.version import __version__
 from pren.images.extraction import OnProgress
 from pren.label.formats import write_labels
-from pren.methods.base import Method
 from pren.problem import Answers, Problem
 from pren.report import write_report
 from pren.runs.config import RunConfig
@@ -87,7 +86,8 @@ def run_config(
     """
     fabric, progress = fabric or single_process(), progress or Progress()
     with watching(fabric):
-        config, method = _prepare(config, out, resume, fabric)
+        config = _prepare(config, out, resume, fabric)
+        method = config.create_method()
         known, answers = open_problem(config, fabric, progress.on_extract) if problem is None else problem
         with agreed(fabric):
             if answers is not None:
@@ -115,17 +115,16 @@ def run_config(
     return result
 
 
-def _prepare(config: RunConfig, out: str | Path | None, resume: bool, fabric: Fabric) -> tuple[RunConfig, Method]:
-    """The resolved configuration and its method; refuses a bad folder before minutes of extraction."""
+def _prepare(config: RunConfig, out: str | Path | None, resume: bool, fabric: Fabric) -> RunConfig:
+    """The resolved configuration; refuses a bad folder before minutes of extraction."""
     with agreed(fabric):
         if out is not None:
             check_is_text(out)
             if not resume and fabric.is_global_zero:
                 RunFolder(out).check_is_free()
         config = config.resolved()
-        method = config.create_method()
-        method.check_processes(fabric.world_size)
-    return config, method
+        config.create_method().check_processes(fabric.world_size)
+    return config
 
 
 def _take_folder(
