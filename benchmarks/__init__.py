@@ -1,1 +1,1 @@
-"""Benchmarks: ratios of things measured in one run. `python -m benchmarks` runs them all."""
+"""Benchmarks: ratios of times that are measured in one run. `python -m benchmarks` runs them all."""

@@ -51,14 +51,16 @@ BEGIN, END = "<!-- begin: written by python -m benchmarks -->", "<!-- end -->"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run what was asked for, print it and write it down."""
+    """Run benchmarks, print the tables and store them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios of timings in one run.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHMARKS)} (all unless told)")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes: only to see that everything runs")
-    parser.add_argument("--threads", type=int, help="threads of torch; its own choice unless told")
-    parser.add_argument("--clock", choices=list(CLOCKS), default="wall", help="'cpu' with --threads 1: busy machines")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHMARKS)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to check that all benchmarks run")
+    parser.add_argument("--threads", type=int, help="threads of torch")
+    parser.add_argument(
+        "--clock", choices=list(CLOCKS), default="wall", help="on a busy machine, use 'cpu' with --threads 1"
+    )
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the JSON files")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="put the tables into this page too")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write the tables to this page")
     options = parser.parse_args(arguments)
     unknown = set(options.names) - set(BENCHMARKS)
     if unknown:
@@ -94,7 +96,7 @@ def _write_json(path: Path, about: str, others: float | None, tables: Sequence[T
 
 
 def _write_markdown(path: Path, tables: str) -> None:
-    """Replace what stands between the two marks of a page; a page without them gets both at its end."""
+    """Replace the text between the two marks of a page; a page without marks gets them at its end."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)

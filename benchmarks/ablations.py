@@ -102,7 +102,7 @@ class ByIndex(Network):
     """Ties go to the class with the smaller number, within a head and between vote shares."""
 
     def scores(self, inputs: Tensor, rule: ScoreRule) -> Tensor:
-        """As `zsl_scores`, without what breaks ties."""
+        """As `zsl_scores`, without breaking ties."""
         ensemble = self.ensemble
         similarities = ensemble.similarities(ensemble.activate(ensemble(self.backbone(inputs))))
         votes = similarities.masked_fill(~ensemble.subsets[:, None, :], -torch.inf).argmax(dim=-1)
@@ -111,7 +111,7 @@ class ByIndex(Network):
 
 
 class ByProbability(Network):
-    """Every class scores its mean probability, in the rounds and in the end; nobody votes."""
+    """Every class scores its mean probability, in the rounds and in the end, without votes."""
 
     def scores(self, inputs: Tensor, rule: ScoreRule) -> Tensor:
         """As in GZSL."""
@@ -137,7 +137,7 @@ class NoVotes(PrEN):
 def accumulated(
     scores: Scores, candidates: Classes, per_class: int, last: PseudoLabels, progress: float = 1.0
 ) -> PseudoLabels:
-    """What was chosen once keeps its label; the best of the others join it, as many as in the paper's rule."""
+    """Chosen inputs keep their labels; the best of the others join, as many as in the paper's rule."""
     fresh = top_per_class(scores, candidates, per_class, last, progress)
     new = ~np.isin(fresh.images, last.images)
     images = np.concatenate([last.images, fresh.images[new]])
@@ -146,7 +146,7 @@ def accumulated(
 
 
 def _centred(problem: Problem) -> Problem:
-    """Signatures less the mean of those of the seen classes, at unit length again."""
+    """Signatures minus the mean of the seen classes, scaled to unit length."""
     table = problem.classes
     moved = table.signatures - table.signatures[table.seen].mean(axis=0)
     return _with_signatures(problem, moved / np.linalg.norm(moved, axis=1, keepdims=True))
@@ -163,7 +163,7 @@ def _with_signatures(problem: Problem, signatures: NDArray[np.float64]) -> Probl
 
 @dataclass(frozen=True)
 class Variant:
-    """PrEN with something changed.
+    """PrEN with a change.
 
     Attributes:
         title: Of its row.
@@ -215,7 +215,7 @@ VARIANTS: dict[str, Variant] = {
 
 
 def opened(data: str) -> tuple[Problem, Answers]:
-    """The problem of a name on the command line."""
+    """The problem with this name."""
     found = re.fullmatch(r"(numbers|PS|fold([123]))(-gzsl)?", data)
     if found is None:
         raise SystemExit(f"There is no {data!r}: take numbers, fold1, fold2, fold3 or PS, and -gzsl behind it.")
@@ -230,7 +230,7 @@ def opened(data: str) -> tuple[Problem, Answers]:
 
 
 def advice(data: str) -> dict[str, Any]:
-    """Parameters that suit the data: `numbers` has h = 10, as many as a Z_k has classes, and smaller layers."""
+    """Parameters for the data: `numbers` has h = 10, the number of classes of a Z_k, and smaller layers."""
     return {"dim": 10, "hidden": (128, 128)} if data.startswith("numbers") else {}
 
 
@@ -260,7 +260,7 @@ def _wanted(data: Sequence[str], names: Sequence[str], heads: int, seeds: int) -
 
 
 def compute(data: Sequence[str], names: Sequence[str], heads: int, seeds: int, jobs: int) -> None:
-    """Compute what is not there, each run in a process of its own with one thread."""
+    """Compute missing runs, each in its own process with one thread."""
 
     def run(cell: tuple[str, str, int, int]) -> None:
         name, place, _, seed = cell
@@ -275,7 +275,7 @@ def compute(data: Sequence[str], names: Sequence[str], heads: int, seeds: int, j
 
 
 def table(data: Sequence[str], names: Sequence[str], heads: int, seeds: int) -> Table:
-    """The mean of every variant, and what it adds to the one it is compared with, run by run."""
+    """The mean of every variant, and its difference from the variant it is compared with."""
     made = Table(f"{', '.join(data)}: {heads} heads (per cent)", ["", "runs", "figure", "adds", "± of what it adds"])
     known: dict[str, dict[tuple[str, int], float]] = {}
     for name, place, _, seed in _wanted(data, list(VARIANTS), heads, seeds):
@@ -293,7 +293,7 @@ def table(data: Sequence[str], names: Sequence[str], heads: int, seeds: int) -> 
 
 
 def stored(arguments: Sequence[str]) -> Table:
-    """The table that a command shows of what has been computed."""
+    """The table of stored results."""
     options = _parser().parse_args(arguments)
     return table(options.data, options.variants.split(","), options.heads, options.seeds)
 
@@ -319,7 +319,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--heads", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--stored", action="store_true", help="compute nothing")
+    parser.add_argument("--stored", action="store_true", help="show stored results and compute nothing")
     parser.add_argument("--one", metavar="VARIANT", help=argparse.SUPPRESS)  # a run; its seed is --seeds
     return parser
 

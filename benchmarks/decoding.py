@@ -29,7 +29,7 @@ from pren.images.preprocessing import Levels, Preprocessing
 from pren.images.weights import installed_backbone
 
 SIZE = (4000, 3000)
-TIGHT = (3584, 2688)  # an eighth of it is just as large as it must be for 224 x 224 pixels
+TIGHT = (3584, 2688)  # an eighth of it is just large enough for 224 x 224 pixels
 TILE = 224
 
 
@@ -93,7 +93,7 @@ def _trained(backbone: str) -> bool:
 
 
 def enlarged(path: Path, size: tuple[int, int]) -> bytes:
-    """A photograph as a JPEG of so many pixels."""
+    """A photograph as a JPEG of this size."""
     content = io.BytesIO()
     with Image.open(path) as image:
         image.convert("RGB").resize(size, Image.Resampling.BICUBIC).save(content, "JPEG", quality=90)
@@ -101,7 +101,7 @@ def enlarged(path: Path, size: tuple[int, int]) -> bytes:
 
 
 def mosaic(folder: Path, names: list[str], size: tuple[int, int], rng: np.random.Generator) -> bytes:
-    """Photographs side by side, so that there is as much detail as a picture of that size can have."""
+    """Photographs side by side: as much detail as a photograph of this size can have."""
     content, whole = io.BytesIO(), Image.new("RGB", size)
     for left in range(0, size[0], TILE):
         for top in range(0, size[1], TILE):
@@ -116,7 +116,7 @@ def _decoded(large: list[bytes], wanted: Preprocessing) -> list[Levels]:
 
 
 def _unpacked(content: bytes, side: int) -> Image.Image:
-    """Decode at the smallest size that JPEG has, and no more: all bits have to be read for that."""
+    """Decode at the smallest size of JPEG, which still reads all bits."""
     image = Image.open(io.BytesIO(content))
     image.draft(image.mode, (side, side))
     image.load()
@@ -132,7 +132,7 @@ def _cosines(frozen: FrozenBackbone, first: list[Levels], second: list[Levels]) 
 
 @contextmanager
 def _in_full() -> Iterator[None]:
-    """Let Pillow's JPEG decoder ignore that less would do."""
+    """Make Pillow's JPEG decoder decode at full size."""
     draft = JpegImageFile.draft
     JpegImageFile.draft = lambda self, mode, size: None  # type: ignore[method-assign]
     try:

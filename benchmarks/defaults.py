@@ -36,7 +36,7 @@ DATA = {
         for name in FOLDS
     },
 }
-# PrEN and its variants are no rivals; CLIP needs features and signatures of one CLIP model.
+# Not PrEN and its variants; CLIP needs features and signatures of one CLIP model.
 OTHERS = {"pren-pool", "pren", "pren-no-projection", "progressive", "clip"}
 RIVALS = tuple(name for name in METHODS if name not in OTHERS)
 
@@ -48,7 +48,7 @@ def task(method: str, data: str, hashes: dict[str, str]) -> Task:
 
 
 def tried(wanted: Task) -> float | None:
-    """The Top-1 that `pren tune` found for this very cell; None if no trial was of it."""
+    """The Top-1 of `pren tune` for this cell; None if it has no such trial."""
     cell, file = wanted.cell, STUDIES / wanted.cell.method / STUDY_FILE
     study = Study.model_validate_json(file.read_bytes()) if file.exists() else None
     if study is None or cell.hashes not in study.what["folds"]:
@@ -61,7 +61,7 @@ def tried(wanted: Task) -> float | None:
 
 
 def compute(methods: Sequence[str]) -> None:
-    """Compute what is not stored, in this process."""
+    """Compute missing results in this process."""
     for data, config in DATA.items():
         problem, answers = open_problem(config)
         assert answers is not None
@@ -81,7 +81,7 @@ def compute(methods: Sequence[str]) -> None:
 
 
 def figures(data: str) -> dict[str, float]:
-    """The stored Top-1 of every method with the defaults of today, per cent."""
+    """The stored Top-1 of every method with its present defaults, per cent."""
     found = {}
     for cell, result in Store.read(STORE / data):
         top1 = result.figures["top1"]
@@ -103,15 +103,15 @@ def table(methods: Sequence[str]) -> Table:
 
 
 def stored() -> Table:
-    """What has been computed."""
+    """The stored results."""
     return table(RIVALS)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Compute and show."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.defaults")
-    parser.add_argument("methods", nargs="*", metavar="METHOD", default=RIVALS, help="all rivals unless told")
-    parser.add_argument("--stored", action="store_true", help="compute nothing")
+    parser.add_argument("methods", nargs="*", metavar="METHOD", default=RIVALS, help="default: all rivals")
+    parser.add_argument("--stored", action="store_true", help="show stored results and compute nothing")
     options = parser.parse_args(arguments)
     if not options.stored:
         compute(options.methods)

@@ -53,7 +53,7 @@ class Kind:
 
 
 def five_to_sixty(rng: np.random.Generator) -> int:
-    """Sizes as people's folders have them."""
+    """Typical sizes of folders of photographs."""
     return int(rng.integers(5, 60))
 
 

@@ -18,7 +18,7 @@ from pren.training.kept_memory import KeptLinear
 
 @dataclass(frozen=True)
 class Size:
-    """How large an ensemble and its batches are; the defaults are the paper's on CUB."""
+    """The sizes of an ensemble and its batches; the defaults are the paper's on CUB."""
 
     heads: int = 50
     features: int = 512
@@ -64,7 +64,7 @@ def batched(size: Size) -> Ensemble:
 
 
 class LoopedHeads(nn.Module):
-    """The same heads one by one: K `nn.Sequential`, as one would write them first."""
+    """The same heads as a plain loop over K `nn.Sequential`."""
 
     embeddings: Tensor
 
@@ -86,7 +86,7 @@ class LoopedHeads(nn.Module):
 
 
 def random_batches(size: Size, count: int = 16) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches for ever, so many different ones: on a single one the gradients would soon vanish."""
+    """Endless batches, several different ones: on a single one the gradients would soon vanish."""
     rng = torch.Generator().manual_seed(0)
     drawn = [
         (

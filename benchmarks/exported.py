@@ -100,7 +100,7 @@ def _session(content: bytes) -> Callable[[NDArray[np.uint8]], NDArray[np.float64
 
 
 def _share(frozen: FrozenBackbone, heads: Network, settings: Settings, rounds: int) -> tuple[str, str, str]:
-    """Seconds of the backbone and of the heads, and what part the second are."""
+    """Seconds of the backbone and of the heads, and the share of the heads."""
     levels, device = torch.from_numpy(_images(frozen, BATCH)), torch.device("cpu")
     features = torch.from_numpy(frozen(levels, device))
 

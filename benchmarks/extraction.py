@@ -35,7 +35,8 @@ BACKBONE = "tf_efficientnet_lite0"
 
 def run(settings: Settings) -> list[Table]:
     """Two tables."""
-    backbone, counts, turns, in_a_turn = BACKBONE, (1000, 11_788), 5, 640
+    counts: tuple[int, ...] = (1000, 11_788)
+    backbone, turns, in_a_turn = BACKBONE, 5, 640
     if settings.quick:
         backbone, counts, turns, in_a_turn = "test_efficientnet", (3,), 1, 4
     rate = Table(
@@ -60,7 +61,7 @@ def run(settings: Settings) -> list[Table]:
 
 
 def photographs(folder: Path, count: int) -> Path:
-    """CUB's, or made ones: smooth, with some noise, so that they are about as large as files."""
+    """CUB's photographs, or made ones with noise, whose files have about the same size."""
     real = Path(os.environ.get("PREN_DATA", "")) / "CUB_200_2011" / "images"
     if "PREN_DATA" in os.environ and real.is_dir():
         return real
@@ -80,12 +81,12 @@ def _in_a_process(folder: Path, count: int, turns: int, backbone: str) -> dict[s
 
 
 def _measure(folder: Path, count: int, turns: int, backbone: str) -> dict[str, float]:
-    """Extract in this process; with turns, each time anew and beside the bare forward pass."""
+    """Extract in this process, in turns with the bare forward pass."""
     files = ImageFiles(folder, list_images(folder)[:count])
     frozen = FrozenBackbone.load(Extractor(backbone=backbone, weights="random"))
     fabric = single_process("cpu")
-    pictures = files.prepared(frozen.preprocessing)
-    batch, _ = pictures.decoded(range(min(BATCH_ON_CPU, count)))
+    photographs = files.prepared(frozen.preprocessing)
+    batch, _ = photographs.decoded(range(min(BATCH_ON_CPU, count)))
     rates: list[float] = []
     bare: list[float] = []
     watch = Watch()
@@ -102,7 +103,7 @@ def _measure(folder: Path, count: int, turns: int, backbone: str) -> dict[str, f
 
 
 class Watch(threading.Thread):
-    """The most memory that this process and its children have held together since it was made.
+    """The peak memory of this process and its children together since it was made.
 
     Of a kind as Linux names them: "Pss", or "Pss_Anon" without pages of files, which the system can take back.
     """
@@ -115,7 +116,7 @@ class Watch(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Look, again and again."""
+        """Measure again and again."""
         while not self._over.wait(0.1):
             children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
             self.peak = max(self.peak, sum(_proportional_share(process, self._kind) for process in ["self", *children]))
@@ -128,7 +129,7 @@ class Watch(threading.Thread):
 
 
 def _proportional_share(process: str, kind: str) -> int:
-    """Bytes of a process, of shared pages its part; 0 if it is no more."""
+    """Bytes of a process with its part of shared pages; 0 if it has ended."""
     with suppress(OSError):
         text = Path(f"/proc/{process}/smaps_rollup").read_text()
         return next(int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith(f"{kind}:"))

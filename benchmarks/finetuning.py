@@ -41,10 +41,10 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "SJE": ("sje", PREPARED),
     "ALE": ("ale", PREPARED),
 }
-PREN = "pren"  # as printed, with 50 heads; takes long, so it has to be asked for
+PREN = "pren"  # with 50 heads; slow, so only if it is named
 EACH = 10  # photographs of a species
 LITE0, LITE1, LITE2 = (f"tf_efficientnet_lite{size}" for size in range(3))
-WAYS: dict[str, dict[str, Any]] = {  # what is asked of an extractor
+WAYS: dict[str, dict[str, Any]] = {  # settings of the extractor
     "frozen": {"backbone": LITE0},
     "first": {"backbone": LITE0, "finetune": {}},  # the last stage learns the seen classes; with =0 it is frozen
     "first-two": {"backbone": LITE0, "finetune": {}, "until": "2"},  # the last two stages
@@ -116,7 +116,7 @@ def _species(folder: Path, number: int) -> Path:
 
 
 def compute(way: str, data: str, seed: int, cache: str | None, methods: Sequence[str]) -> dict[str, Any]:
-    """The figures of a cell, and what it took."""
+    """The figures of a cell, and its time."""
     kind, _, strength = way.partition("=")
     extractor = dict(WAYS[kind])
     if "finetune" in extractor:
@@ -166,7 +166,7 @@ def table(data: str) -> Table:
 
 
 def _row(way: str, note: dict[str, Any]) -> str:
-    """What was done. To fine-tune with strength 0 is to leave a network frozen."""
+    """The name of a way. Fine-tuning with strength 0 leaves a network frozen."""
     parts = re.fullmatch(r"(.*?)(-[\d.]+)?", way)
     assert parts is not None
     title = TITLES[parts[1]]
@@ -185,12 +185,14 @@ def _shown(values: list[float]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Compute what is not there, and show all."""
+    """Compute missing cells, and show all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.finetuning")
     parser.add_argument("cells", nargs="*", metavar="CELL", help="WAY:DATA:SEED")
     parser.add_argument("--methods", default=",".join(METHODS), help="comma-separated; also any registered name")
     parser.add_argument("--cache", default=os.environ.get("PREN_CACHE"))
-    parser.add_argument("--stored", nargs="*", metavar="DATA", help="compute nothing; show these data, or all")
+    parser.add_argument(
+        "--stored", nargs="*", metavar="DATA", help="show stored results of these data, or all, and compute nothing"
+    )
     options = parser.parse_args(arguments)
     STORE.mkdir(parents=True, exist_ok=True)
     for cell in options.cells if options.stored is None else []:

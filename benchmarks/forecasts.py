@@ -29,14 +29,14 @@ DEFAULT = ["pren-pool", "ridge-s2v:features=whitened:refinement=soft-kmeans", "e
 
 
 class Outcome(NamedTuple):
-    """A forecast, and what came true; all shares from 0 to 1."""
+    """A forecast and the truth; all shares from 0 to 1."""
 
     low: float
     high: float
     truth: float
     ece: float
-    kept: float  # the share of labels that PRECISION leaves
-    precision: float  # and how many of them are right; NaN if none is left
+    kept: float  # the share of labels that PRECISION keeps
+    precision: float  # the share of right ones among them; NaN if none is kept
 
     @property
     def inside(self) -> bool:
@@ -60,7 +60,7 @@ def outcome(method: str, problem: Problem, truth: NDArray[np.int64]) -> Outcome:
 
 
 def drawn() -> Iterator[tuple[str, Problem, NDArray[np.int64]]]:
-    """Small problems, each of another kind; none of these was looked at while forecasts were made up."""
+    """Small problems of different kinds; none was used to design forecasts."""
     rng = np.random.default_rng(13)
     for number in range(DRAWN):
         seen, unseen = int(rng.integers(20, 61)), int(rng.integers(5, 16))

@@ -79,7 +79,7 @@ def run(settings: Settings) -> list[Table]:
 
 
 def _contents(folder: Path, what: str, size: tuple[int, int], count: int) -> Iterator[bytes]:
-    """So many photographs of a kind."""
+    """Photographs of a kind."""
     names, rng = list_images(folder), np.random.default_rng(0)
     for name in names[:count]:
         if what == "as they are":
@@ -89,7 +89,7 @@ def _contents(folder: Path, what: str, size: tuple[int, int], count: int) -> Ite
 
 
 def _times(contents: Iterator[bytes], turns: int, extractor: Extractor) -> tuple[float, float, float]:
-    """Processor seconds of the bare network, and from files to a table: of this process, and of those that decode."""
+    """Processor seconds of the bare network, and from files to a table: of this process and of the decoders."""
     frozen, device = FrozenBackbone.load(extractor), torch.device("cpu")
     with tempfile.TemporaryDirectory() as name:
         place, names = Path(name), []

@@ -1,4 +1,4 @@
-"""What the machine can do: the yardsticks, measured in the same run."""
+"""The limits of the machine, measured in the same run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Yardsticks:
 
 
 def yardsticks(side: int, numbers: int) -> Yardsticks:
-    """For matrices of `side` rows and columns, and so many numbers to copy."""
+    """For matrices of `side` rows and columns, and this many numbers to copy."""
     a, b, c = torch.randn(side, side), torch.randn(side, side), torch.empty(side, side)
     source, target = torch.randn(numbers), torch.zeros(numbers)
     return Yardsticks(

@@ -51,7 +51,7 @@ def run(settings: Settings) -> list[Table]:
 
 
 def _in_a_process(images: int, size: Size) -> dict[str, int]:
-    """`_predict` in a process of its own."""
+    """`_predict` in its own process."""
     command = [sys.executable, "-m", "benchmarks.memory", str(images), json.dumps(asdict(size))]
     answer = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[1])
     taken: dict[str, int] = json.loads(answer.stdout)
@@ -59,7 +59,7 @@ def _in_a_process(images: int, size: Size) -> dict[str, int]:
 
 
 def _predict(images: int, size: Size) -> dict[str, int]:
-    """Score a pool in this process, and say what it took."""
+    """Score a pool in this process, and print its memory."""
     network = Network(nn.Identity(), batched(size))
     features = np.random.default_rng(0).standard_normal((images, size.features), dtype=np.float32)
     at_once = images_for_heads(network.ensemble)

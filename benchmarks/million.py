@@ -31,13 +31,13 @@ from pren.problem import Answers, Problem
 
 MB = 1e6
 ROWS = (10_000, 100_000, 1_000_000)
-JITTER = 0.1  # standard deviation of the logarithm of what each number is multiplied with
+JITTER = 0.1  # standard deviation of the logarithm of the factor of each number
 BLOCK = 10_000  # rows that are made at once
 COLUMNS = ["rows", "pool on disk: MB", "CPU s", "wall s", "memory: MB", "with mapped pages: MB"]
 
 
 class Taken(NamedTuple):
-    """What a command took: seconds of the processor and of the clock, bytes of its own and with pages of files."""
+    """The cost of a command: processor and wall seconds, bytes without and with pages of files."""
 
     cpu: float
     wall: float
@@ -69,7 +69,7 @@ def run(settings: Settings, counts: Sequence[int] = ROWS) -> list[Table]:
 
 
 def make_files(place: Path, problem: Problem, answers: Answers, count: int) -> NDArray[np.str_]:
-    """Write ``pool.npy`` and ``data.npz`` with a pool of so many rows, a few at a time; returns their classes."""
+    """Write ``pool.npy`` and ``data.npz`` with a pool of this many rows; returns their classes."""
     rng, names = np.random.default_rng(0), np.array(problem.classes.names)
     known = problem.pool[np.arange(len(problem.pool))].numpy()
     pool = np.lib.format.open_memmap(place / "pool.npy", "w+", np.float16, (count, known.shape[1]))
@@ -111,7 +111,7 @@ def _made(seen: int = 6, unseen: int = 3, width: int = 8, each: int = 30) -> tup
 
 
 def _watched(place: Path, *command: str) -> Taken:
-    """Run ``pren`` in a folder, and look at its memory from outside."""
+    """Run ``pren`` in a folder, and measure its memory from outside."""
     start, before, own, resident = time.perf_counter(), os.times(), 0, 0
     surroundings = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(

@@ -35,19 +35,19 @@ SAMPLES = (64, 320)  # photographs that a step is measured on
 PHOTOGRAPHS, LABELLED = 11_788, 8_821  # of CUB PS
 HELD_OUT = 1 / 3  # of the labelled ones, in a draw
 METHODS = {"PrEN-Pool": "PrEN-Pool", PREN: "PrEN, 50 heads"}
-BELOW = ("mirrored", "first", "two-mirrored", "three-mirrored")  # whose words stand below their point,
-LEFT = ("lite1", "two")  # and left of it, out of others' way
-Costs = dict[str, dict[str, float]]  # milliseconds of a photograph, by way and step; kilobytes that are kept of it
+BELOW = ("mirrored", "first", "two-mirrored", "three-mirrored")  # labels below their points
+LEFT = ("lite1", "two")  # labels left of their points
+Costs = dict[str, dict[str, float]]  # milliseconds per photograph by way and step, and kilobytes kept
 
 
 def measure(way: str) -> dict[str, float]:
-    """What each step of a way takes of one photograph more: what does not grow with them is left out."""
+    """The cost of each step per additional photograph, without fixed costs."""
     few, many = (_taken(way, count) for count in SAMPLES)
     return {step: (many[step] - few[step]) / (SAMPLES[1] - SAMPLES[0]) for step in many}
 
 
 def _taken(way: str, count: int) -> dict[str, float]:
-    """What each step takes of so many photographs."""
+    """The cost of each step for this many photographs."""
     asked, fabric = Extractor.model_validate(WAYS[way]), single_process("cpu")
     everything, _ = load("cub", split="PS", images=True)
     some = np.random.default_rng(0).choice(len(everything.train), count, replace=False)
@@ -68,13 +68,13 @@ def _taken(way: str, count: int) -> dict[str, float]:
 
 
 def _timed(task: Callable[[], Any]) -> tuple[Any, float]:
-    """What a task makes, and the milliseconds that it takes."""
+    """The result of a task, and its milliseconds."""
     began = time.process_time()
     return task(), 1000 * (time.process_time() - began)
 
 
 def minutes(way: str, costs: dict[str, float]) -> float:
-    """Of one core, until the features of all photographs are there."""
+    """Minutes of one core for the features of all photographs."""
     total = PHOTOGRAPHS * costs["extract"]
     if "learn" in costs:
         epochs = Finetuning.model_validate(WAYS[way]["finetune"]).epochs
@@ -95,7 +95,7 @@ class Point:
 
 
 def points(costs: Costs) -> Iterator[Point]:
-    """Of every way whose costs and whose figures are known."""
+    """Every way with known costs and figures."""
     for way in TITLES:
         measured = costs.get(way)
         cells = [json.loads(file.read_text()) for file in _cells(way)]
@@ -107,7 +107,7 @@ def points(costs: Costs) -> Iterator[Point]:
 
 
 def _cells(way: str) -> list[Path]:
-    """Its cells on PS. To fine-tune with strength 0 is to leave it frozen; by itself it chose 0.25 there."""
+    """Its cells on PS. Fine-tuning with strength 0 leaves the network frozen; the choice was 0.25 there."""
     names = ["first-0"] if way == "frozen" else [way, f"{way}-0.25"] if "finetune" in WAYS[way] else [way]
     return sorted(file for name in names for file in STORE.glob(f"{name}_PS_*.json"))
 
@@ -128,13 +128,13 @@ def table(found: Sequence[Point], costs: Costs) -> Table:
 
 
 def stored() -> Table:
-    """What has been measured."""
+    """The stored measurements."""
     costs: Costs = json.loads(COSTS.read_text())
     return table(list(points(costs)), costs)
 
 
 def draw(found: Sequence[Point], file: Path) -> None:
-    """One picture."""
+    """Draw the chart."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
@@ -154,7 +154,7 @@ def draw(found: Sequence[Point], file: Path) -> None:
     axes.set(xscale="log", xlabel="minutes of a core, from photographs to labels", ylabel="Top-1 on CUB PS, per cent")
     axes.set_xticks([3, 5, 10, 20, 30, 60], ["3", "5", "10", "20", "30", "60"])
     axes.minorticks_off()
-    axes.set_xlim(right=axes.get_xlim()[1] * 2.6)  # room for the last words
+    axes.set_xlim(right=axes.get_xlim()[1] * 2.6)  # room for the last label
     axes.grid(alpha=0.3)
     axes.legend(loc="lower left")
     figure.savefig(file, dpi=130)
@@ -162,9 +162,11 @@ def draw(found: Sequence[Point], file: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what is asked for, and show all."""
+    """Measure the named ways, and show all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.minutes")
-    parser.add_argument("--measure", nargs="*", metavar="WAY", help="measure these ways' costs; all that lack them")
+    parser.add_argument(
+        "--measure", nargs="*", metavar="WAY", help="measure the costs of these ways; default: all without costs"
+    )
     options = parser.parse_args(arguments)
     costs: Costs = json.loads(COSTS.read_text()) if COSTS.exists() else {}
     if options.measure is not None:

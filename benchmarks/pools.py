@@ -68,7 +68,7 @@ def _measure(method: str, images: int, classes: int, features: int) -> dict[str,
 
 
 def made_problem(images: int, classes: int, features: int) -> tuple[Problem, int]:
-    """100 seen classes, a pool of so many images of unseen ones, and how many bytes the features take."""
+    """100 seen classes, a pool of this many inputs of unseen ones, and the bytes of the features."""
     rng = np.random.default_rng(0)
     real = _real(features)
     known = rng.gamma(1.0, size=(5000, features)).astype(np.float32) if real is None else real

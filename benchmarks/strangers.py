@@ -27,10 +27,10 @@ from pren.problem.inputs import ArrayInputs
 from pren.trust.familiarity import Familiarity
 
 BACKBONE = "tf_efficientnet_lite0"
-SIZES = [(100, 30, 15), (60, 20, 10), (27, 6, 6), (20, 10, 5)]  # seen, unseen, and species that nobody has named
+SIZES = [(100, 30, 15), (60, 20, 10), (27, 6, 6), (20, 10, 5)]  # seen, unseen and unnamed species
 DRAWS = 3
 SHARE = 0.1  # of the pool that are strangers
-LATER = 0.2  # of the images of each class that come after the model was fitted
+LATER = 0.2  # of the inputs of each class, which come after the fit
 KINDS = ["other species", "seen classes", "digits", "noise", "other photographs"]
 Features = NDArray[np.float32]
 Numbers = NDArray[np.int64]
@@ -57,7 +57,7 @@ class Case:
 
 
 def everything() -> Images:
-    """Extract what is not in the cache yet."""
+    """Extract features that are not in the cache."""
     problem, answers = freeze(*load("cub", images=True), BACKBONE)
     assert answers is not None
     parts = [inputs[np.arange(len(inputs))].numpy() for inputs in (problem.train, problem.pool)]
@@ -78,8 +78,8 @@ def _other_things() -> dict[str, Features]:
         top, left = (int(rng.integers(0, length - side)) for length in whole.shape[:2])
         photographs.append(whole[top : top + side, left : left + side])
 
-    def features(pictures: list[NDArray[np.uint8]]) -> Features:
-        levels = [frozen.preprocessing(Image.fromarray(picture).convert("RGB")) for picture in pictures]
+    def features(photographs: list[NDArray[np.uint8]]) -> Features:
+        levels = [frozen.preprocessing(Image.fromarray(each).convert("RGB")) for each in photographs]
         return frozen(torch.from_numpy(np.stack(levels)), torch.device("cpu"))
 
     return {kind: features(p) for kind, p in zip(KINDS[2:], (digits, noise, photographs), strict=True)}
@@ -90,7 +90,7 @@ def draw(images: Images, classes: tuple[Numbers, Numbers, Numbers], kind: str | 
 
     Args:
         images: What to draw from.
-        classes: Rows of the class table: seen, unseen, and those that nobody has named.
+        classes: Rows of the class table: seen, unseen and unnamed.
         kind: One of `KINDS`.
         rng: Which images come later, and in which order the pool stands.
     """
@@ -98,8 +98,8 @@ def draw(images: Images, classes: tuple[Numbers, Numbers, Numbers], kind: str | 
     train, known_later = _divided(images, seen, rng)
     pool, own = _divided(images, unseen, rng)
     named = np.concatenate([seen, unseen])
-    nobody = np.flatnonzero(np.isin(images.labels, unnamed))
-    others = {"other species": images.features[nobody], "seen classes": images.features[known_later]}
+    rows = np.flatnonzero(np.isin(images.labels, unnamed))
+    others = {"other species": images.features[rows], "seen classes": images.features[known_later]}
     others = {name: rng.permutation(features) for name, features in (others | images.strangers).items()}
     inside = images.features[:0]
     if kind is not None:
@@ -123,7 +123,7 @@ def draw(images: Images, classes: tuple[Numbers, Numbers, Numbers], kind: str | 
 
 
 def _divided(images: Images, classes: Numbers, rng: np.random.Generator) -> tuple[Numbers, Numbers]:
-    """The images of some classes that there are at first, and those that come later."""
+    """The inputs of some classes for the fit, and those that come later."""
     now, later = [], []
     for row in classes:
         mine = rng.permutation(np.flatnonzero(images.labels == row))

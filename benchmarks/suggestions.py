@@ -39,7 +39,7 @@ NOTE = (
 
 
 class Outcome(NamedTuple):
-    """Per cent of the images without a given label that are right, with the labels and without any."""
+    """Per cent right of the inputs without a given label, with given labels and without any."""
 
     after: float
     before: float
@@ -60,13 +60,13 @@ class Trial:
         given = np.full(len(self.truth), UNKNOWN)
         given[labelled] = self.truth[labelled]
         told = replace(self.problem, given=given)
-        told._learned.update(self.problem._learned)  # labels of the pool have no part in a preparation
+        told._learned.update(self.problem._learned)  # preparation does not use labels of the pool
         fitted = create(name, **parse_assignments(settings)).fit(told)
         self.problem._learned.update(told._learned)
         return fitted
 
     def outcome(self, labelled: Numbers) -> Outcome:
-        """What becomes of the other images if some are labelled."""
+        """The accuracy on the others if some inputs are labelled."""
         after = self._fit(labelled).predict(self.problem.pool) == self.names
         return Outcome(*(100 * float(np.delete(right, labelled).mean()) for right in (after, self.before)))
 
@@ -78,7 +78,7 @@ class Trial:
         return np.concatenate([labelled, more])
 
     def random(self, count: int) -> list[Outcome]:
-        """What random choice comes to, draw by draw."""
+        """The results of random choice, draw by draw."""
         orders = [np.random.default_rng(draw).permutation(len(self.truth)) for draw in range(RANDOM)]
         return [self.outcome(order[:count]) for order in orders]
 

@@ -1,4 +1,4 @@
-"""What a benchmark says: a table and a few sentences."""
+"""The result of a benchmark: a table and notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times of several things, measured in turns.
+"""Times of several tasks, measured in turns.
 
 On a machine that others use too, two blocks of measurements one after the other compare two loads rather than two
 programs. So the tasks take turns, and what is compared is the median (or the best) of each.
@@ -78,7 +78,7 @@ def interleave(
 
 
 class OtherLoad:
-    """How much of the machine other processes take, from the moment this is made."""
+    """The load of other processes on the machine since this was made."""
 
     def __init__(self) -> None:
         self._start = self._read()
@@ -95,7 +95,7 @@ class OtherLoad:
         return time.perf_counter(), busy, sum(ours[:4])
 
     def share(self) -> float | None:
-        """Processor time of others over that of all cores, 0 to 1; None where the system does not tell."""
+        """Processor time of others over that of all cores, 0 to 1; None if it is not known."""
         end = self._read()
         if self._start is None or end is None:
             return None

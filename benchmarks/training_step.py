@@ -30,7 +30,7 @@ class Trainer:
         self.phases: dict[str, Timing] = {}
 
     def __call__(self) -> None:
-        """Take one."""
+        """Take a step."""
         features, targets = next(self.batches)
         times = [self.now()]
         self.optimizer.zero_grad()
@@ -45,7 +45,7 @@ class Trainer:
 
 
 def products_only(size: Size) -> Callable[[], None]:
-    """The matrix products of a training step, and nothing else: all outputs have their memory already."""
+    """Only the matrix products of a training step, with memory for all outputs."""
     shapes = [(True, fan_in, fan_out) for fan_in, fan_out in size.layers] + [(False, size.h, size.classes)]
     operands = []
     for index, (learnt, fan_in, fan_out) in enumerate(shapes):

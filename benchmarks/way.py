@@ -22,7 +22,7 @@ ARGUMENTS = ["numbers-features", "--method=pren", "--set=heads=2", "--set=rounds
 
 
 class Way:
-    """Writes down which functions of pren are called."""
+    """Counts which functions of pren are called."""
 
     def __init__(self) -> None:
         self.calls: Counter[tuple[str, str, int]] = Counter()
@@ -30,7 +30,7 @@ class Way:
         self._last = ""
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        """Take note of a call."""
+        """Count a call."""
         code = frame.f_code
         if event != "call" or not code.co_filename.startswith(PACKAGE) or code.co_name.startswith("<"):
             return
@@ -39,7 +39,7 @@ class Way:
         self._last = code.co_filename
 
     def report(self) -> list[tuple[str, int]]:
-        """What was counted."""
+        """The counts."""
         files = {file for file, _, _ in self.calls}
         named: Counter[str] = Counter()
         for (_, name, _), times in self.calls.items():
@@ -60,7 +60,7 @@ def main() -> None:
 
     way, arguments = Way(), ["fit", *(sys.argv[1:] or ARGUMENTS)]
     with tempfile.TemporaryDirectory() as folder:
-        app([*arguments, "--out", f"{folder}/first"], standalone_mode=False)  # imports are no part of the way
+        app([*arguments, "--out", f"{folder}/first"], standalone_mode=False)  # the first run imports
         threading.setprofile(way)
         sys.setprofile(way)
         try:

@@ -17,7 +17,7 @@ from benchmarks.tables import Table
 from pren.data import load
 from pren.methods.pren import PrEN
 
-# What a call belongs to, by a part of its name as the profiler writes it.
+# The part of a call, by text in its name in the profile.
 PARTS = {
     "matrix products of the heads": ("torch.bmm", "torch.baddbmm"),
     "Adam": ("_fused_adam_",),
@@ -39,7 +39,7 @@ def shares(profile: cProfile.Profile) -> dict[str, float]:
 
 
 def run(data: str, heads: int, rounds: int) -> Table:
-    """Fit once, and look."""
+    """Profile one fit."""
     name, options = ("cub", {"features": "efflite0.mat", "fold": 1}) if data == "cub" else (data, {})
     problem, _ = load(name, **options)  # type: ignore[arg-type]
     method = PrEN(heads=heads, rounds=rounds)

@@ -69,7 +69,7 @@ class Trial(NamedTuple):
 
 
 def described(source: str, **options: Any) -> tuple[Trial, Signatures]:
-    """CUB with signatures of one source, as it gives them."""
+    """CUB with the signatures of one source."""
     kind = "sentences" if source == REED else "attributes"
     problem, answers = load("cub", features="efflite0.mat", signatures=kind, **options)
     assert answers is not None
@@ -85,7 +85,7 @@ def described(source: str, **options: Any) -> tuple[Trial, Signatures]:
 
 
 def trial(choice: Sequence[str], weights: Sequence[float] | None = None, **options: Any) -> Trial:
-    """CUB with signatures of one source or of several, which may count differently."""
+    """CUB with signatures of one source or of several, maybe with weights."""
     read = [described(source, **options) for source in choice]
     problem, truth = read[0][0]
     table = problem.classes
@@ -107,7 +107,7 @@ def create_from(text: str) -> Method:
 
 
 def sources(test: bool) -> Table:
-    """Top-1 by what describes the classes."""
+    """Top-1 for each description of the classes."""
     folds: list[dict[str, Any]] = [{}] if test else [{"fold": number} for number in (1, 2, 3)]
     where = "CUB's test classes (PS)" if test else "CUB's validation folds, mean of three"
     table = Table(f"Top-1, {where}", ["signatures", *(method.replace(":", " ") for method in METHODS)])
@@ -120,7 +120,7 @@ def sources(test: bool) -> Table:
 
 
 def weights() -> Table:
-    """Top-1 by what the second of two sources counts against the first."""
+    """Top-1 for each weight of the second source."""
     columns = ["signatures", *(f"{ratio:g}" for ratio in RATIOS), "test classes, with the best of these"]
     table = Table("Top-1 of PrEN-Pool on CUB's validation folds, by the weight of the second source", columns)
     for pair in PAIRS:
@@ -159,7 +159,7 @@ def shares(method: Method, problem: Problem, truth: Numbers, rows: Numbers) -> l
 
 
 def later(test: bool, methods: Sequence[str]) -> Table:
-    """Ten of the unseen classes are added after training, in which neither they nor their images had a part."""
+    """Ten unseen classes are added after training, which used neither them nor their inputs."""
     folds: list[dict[str, Any]] = [{}] if test else [{"fold": number} for number in (1, 2, 3)]
     where = "CUB's test classes (PS)" if test else "CUB's validation folds"
     columns = ["method", "all from the start", "ten added later", "trained on with them and their images"]
@@ -173,7 +173,7 @@ def later(test: bool, methods: Sequence[str]) -> Table:
                 unseen = np.flatnonzero(problem.classes.unseen)
                 rows = np.sort(np.random.default_rng([LATER, draw]).permutation(unseen)[:LATER])
                 before = create_from(text).fit(without(problem, truth, rows))
-                grown, continued = before, start  # what fits in one go comes to the same
+                grown, continued = before, start  # a method without rounds gives the same
                 for row in rows:
                     grown = grown.with_class(problem.classes.names[row], problem.classes.signatures[row])
                 if type(start).fit_rounds is not Method.fit_rounds:

@@ -1,1 +1,1 @@
-"""Long trials of the real command: what a test suite has no time for."""
+"""Long tests of the real command, too slow for the test suite."""

@@ -1,1 +1,1 @@
-"""Runs that are killed at random moments and have to end as if nobody had."""
+"""Runs that are killed at random moments, and must end like uninterrupted ones."""

@@ -1,4 +1,4 @@
-"""``python -m campaigns.crash [--kills N] [--seed S]``: kill commands, let them go on and compare.
+"""``python -m campaigns.crash [--kills N] [--seed S]``: kill commands, resume them and compare.
 
 Half of the kills are aimed at moments of writing, half come at random moments of ``pren fit``. For ten minutes, or for
 so many kills, however long that takes: a whole campaign has 1,000.
@@ -33,21 +33,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m campaigns.crash", description="Kill runs, resume and compare.")
     parser.add_argument(
-        "--kills", type=int, help=f"how many processes to kill, however long ({SECONDS:.0f} s if left out)"
+        "--kills", type=int, help=f"how many processes to kill (default: as many as in {SECONDS:.0f} s)"
     )
     parser.add_argument("--only", choices=("strikes", "moments"), help="one of the two halves")
     parser.add_argument(
         "--verb", choices=sorted({job.command[0] for job in JOBS}), help="one verb of pren, with --only strikes"
     )
-    parser.add_argument("--seed", type=int, default=0, help="fixes settings and moments (0)")
+    parser.add_argument("--seed", type=int, default=0, help="of settings and moments (0)")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time (2)")
-    parser.add_argument(
-        "--folder", type=Path, help="where to make the temporary folder; the system's choice if left out"
-    )
-    parser.add_argument("--keep", action="store_true", help="leave the folders of all runs")
-    parser.add_argument(
-        "--journal", type=Path, help="a file to keep outcomes in; a campaign that was interrupted goes on"
-    )
+    parser.add_argument("--folder", type=Path, help="the parent of the temporary folder")
+    parser.add_argument("--keep", action="store_true", help="keep the folders of all runs")
+    parser.add_argument("--journal", type=Path, help="a file for outcomes, from which an interrupted campaign goes on")
     parser.add_argument("--run", type=int, metavar="N", help="only run number N of the campaign")
     options = parser.parse_args(arguments)
     if options.verb is not None and options.only != "strikes":
@@ -69,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _strike(options: argparse.Namespace, folder: Path, kills: int, seconds: float | None) -> bool:
-    """Kill at moments of writing; returns whether anything was lost."""
+    """Kill during writes; returns whether data were lost."""
     journal = Journal(options.journal)
     outcomes = [Struck(**entry) for entry in journal.read("strike")]
     left = kills - sum(len(outcome.strikes) for outcome in outcomes)
@@ -84,7 +80,7 @@ def _strike(options: argparse.Namespace, folder: Path, kills: int, seconds: floa
 
 
 def _kill(options: argparse.Namespace, folder: Path, kills: int, seconds: float | None) -> bool:
-    """Kill at random moments; returns whether anything was lost, or there were too few kills."""
+    """Kill at random moments; returns whether data were lost or kills were too few."""
     begun = time.monotonic()
     cases, journal = all_cases(options.seed), Journal(options.journal)
     outcomes: list[Outcome] = []

@@ -1,7 +1,7 @@
 """Kill ``pren fit`` at random moments, resume, and compare.
 
 Every run is a real process, killed with SIGKILL three to eight times and resumed by another real process (which is
-killed in its turn) until it ends by itself. It then has to be the same, bit by bit, as a run that nobody interrupted.
+killed in its turn) until it ends by itself. It then has to be the same, bit by bit, as an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from campaigns.crash.reference import Reference, hash_models, measure, seconds_o
 from pren.foundation.files import sha256
 from pren.methods.storage import MODEL_FILE
 
-# Short rounds with checkpoints of megabytes: much to hit, little to wait for.
+# Short rounds with large checkpoints: kills often hit a write.
 SHARED: dict[str, Any] = {"dim": 8, "rounds": 10, "hidden": [128, 128], "batch_size": 32, "first_rounds": 4}
 IMAGES: dict[str, Any] = {**SHARED, "heads": 4, "initial_batches": 2, "batches": 1}
 FEATURES: dict[str, Any] = {**SHARED, "heads": 8, "initial_batches": 5, "batches": 5}
-USER_CAN_MEND = 2  # the exit code of `pren` for what is not a defect
+USER_CAN_MEND = 2  # the exit code of `pren` for an error of the user
 
 
 class LostError(Exception):
-    """A run that cannot be resumed, or does not end as it should."""
+    """A run cannot be resumed, or ends with another result."""
 
 
 @dataclass
 class Outcome:
-    """What became of a run.
+    """The outcome of a run.
 
     Attributes:
         number: Which run of the campaign.
@@ -65,7 +65,7 @@ class Outcome:
 
 
 def all_cases(seed: int) -> list[Case]:
-    """What the runs train, one after the other; they share the campaign's seed."""
+    """The settings of the runs, which share the campaign's seed."""
     return [
         Case(data, setting, {**params, "seed": seed})
         for data, params in (("numbers", IMAGES), ("numbers-features", FEATURES))
@@ -133,7 +133,7 @@ def _suffer(outcome: Outcome, reference: Reference, folder: Path) -> None:
 
 
 def _check_model(run: Path, reference: Reference, rounds_shown: int) -> int:
-    """See that the model in the folder, if there is one, is whole, and not older than the one that was there before.
+    """Check that the model in the folder, if there is one, is complete and not older than before.
 
     Returns:
         After how many rounds the model is.
@@ -157,7 +157,7 @@ def _check_model(run: Path, reference: Reference, rounds_shown: int) -> int:
 
 
 def _check_refusal(case: Case, run: Path, log: Path) -> None:
-    """Where no run was begun, `--resume` has to say so."""
+    """Check that `--resume` refuses a folder without a run."""
     with process(case, run, log, resume=True) as watched:
         watched.wait()
         hung, code = watched.hangs(), watched.kill()
@@ -178,7 +178,7 @@ def campaign(
     seconds: float | None = None,
     done: Collection[int] = (),
 ) -> Iterator[Outcome]:
-    """Do runs until there were enough kills, or time is up.
+    """Make runs until there are enough kills, or time is up.
 
     Args:
         references: What the runs train, in turn.
@@ -194,9 +194,9 @@ def campaign(
         Every run when it is done, in no fixed order.
     """
     end = math.inf if seconds is None else time.monotonic() + seconds
-    # Where a run is not even killed once, another would not help.
+    # If a run is not killed once, another would not be, either.
     numbers = deque(number for number in range(kills + len(done)) if number not in done)
-    running: dict[Future[Outcome], int] = {}  # and how many kills to expect of it
+    running: dict[Future[Outcome], int] = {}  # and the expected number of kills
     with ThreadPoolExecutor(jobs) as pool:
         while True:
             while numbers and len(running) < jobs and sum(running.values()) < kills and time.monotonic() < end:

@@ -12,17 +12,17 @@ from typing import Any
 import yaml
 from safetensors import SafetensorError, safe_open
 
-# What no two runs share: seconds, checksums of files that hold seconds, and who holds the folder.
+# These differ between any two runs: seconds, checksums over seconds, and the lock.
 NOT_COMPARABLE = {"timings.csv", "manifest.json", ".lock"}
 STARTED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 SHOWN = 3  # of the names or lines that differ in a file
 
 
 def differences(reference: Path, run: Path) -> list[str]:
-    """What a run holds that its reference does not, or the other way round.
+    """The differences between a run and its reference.
 
     Args:
-        reference: The folder of a run that nobody interrupted.
+        reference: The folder of an uninterrupted run.
         run: The folder of a run with the same settings.
 
     Returns:

@@ -1,4 +1,4 @@
-"""``pren`` in processes that need not import anything: a server has, and forks one for every command.
+"""``pren`` in processes without import time: a server has imported all, and forks one for every command.
 
 Most of a short command's time are imports, in which a kill can harm nothing. A forked process is a process like any
 other: it runs the `main` of the command line with arguments, surroundings and a folder of its own, and SIGKILL ends it.
@@ -19,9 +19,9 @@ from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).parents[2]
-INSIDE = Path(__file__).parent / "inside"  # whoever has it on its path counts its writes, see sitecustomize.py there
+INSIDE = Path(__file__).parent / "inside"  # its sitecustomize.py counts the writes of a process
 PYTHONPATH = os.pathsep.join([str(INSIDE), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-# As many threads as the reference has: another number may round differently.
+# The threads of the reference: another number may round differently.
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
 
 
@@ -58,7 +58,7 @@ def _server() -> ForkServerContext:
 
 
 def _main(arguments: Sequence[str], environment: Mapping[str, str], log: Path, folder: Path) -> None:
-    """What a forked process does."""
+    """The main function of a forked process."""
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(file, stream)

@@ -1,4 +1,4 @@
-"""What the server of `forks` imports, so that no command has to."""
+"""Imports for the server of `forks`, so that commands start fast."""
 
 from campaigns.crash import forks  # noqa: F401
 from pren.images.torchvision_operators import import_timm

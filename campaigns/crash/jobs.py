@@ -1,4 +1,4 @@
-"""What is struck at the moments of writing: every command that keeps something."""
+"""The commands that are killed during writes: all that write files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NOT_COMPARABLE = ("seconds", "bytes", "started", "command", "record", "since")  
 
 @dataclass(frozen=True)
 class Job:
-    """A command that is killed, and goes on where it was.
+    """A command that is killed and resumed.
 
     Attributes:
         name: For the table.
@@ -60,12 +60,12 @@ class Job:
     table: str = ""
 
     def ended(self, out: Path) -> bool:
-        """Whether there is nothing left to do, and another command would be refused."""
+        """Whether the job is finished, so that the command would be refused."""
         table = out / self.table
         return bool(self.table) and table.exists() and not parts_folder(table).exists()
 
     def make_place(self, place: Path, places: dict[str, str]) -> None:
-        """Make the folder that it stands in."""
+        """Make its working folder."""
         place.mkdir(parents=True)
         if self.given:
             shutil.copytree(places[self.given], place / "out")
@@ -78,7 +78,7 @@ class Job:
 
 
 def same_run(reference: Path, folder: Path) -> list[str]:
-    """What differs between two runs, but for where features are kept."""
+    """Differences between two runs, except for the place of the cache."""
     return [line for line in differences(reference, folder) if line != "config.yaml: cache differs"]
 
 
@@ -161,7 +161,7 @@ _SLOW = (
     Job("compare", ("compare", "{data}", "--methods", "eszsl,sae", "--out", "{out}"), None, same_results),
 )
 JOBS = (*_QUICK, *_SLOW)
-ORDER = (*_QUICK, _SLOW[0], *_QUICK, _SLOW[1])  # all kinds soon, however few kills there are
+ORDER = (*_QUICK, _SLOW[0], *_QUICK, _SLOW[1])  # every kind comes early
 RUNS = ("rounds", "shown")
 
 

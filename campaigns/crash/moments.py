@@ -14,7 +14,7 @@ from campaigns.crash.reference import Lengths
 Kind = Literal["start", "time", "checkpoint", "publish", "end"]
 # Imports take most of a short process's time, but there is little in them that a kill could harm.
 CHANCES: dict[Kind, float] = {"start": 0.08, "time": 0.30, "checkpoint": 0.22, "publish": 0.22, "end": 0.18}
-FEWEST, MOST = 3, 8  # kills of one run: to resume after resuming is the hard part
+FEWEST, MOST = 3, 8  # kills of one run: resuming a resumed run is the hard case
 # Seconds from the sighting of a write to the kill: about as long as it takes to write.
 LONGEST_DELAYS: dict[Kind, float] = {"checkpoint": 0.030, "publish": 0.005}
 BEYOND = 1.15  # how far after the end of the run a kill may be aimed at, as a share of what it takes

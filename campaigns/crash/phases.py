@@ -56,7 +56,7 @@ def phase(before: Snapshot, after: Snapshot, last_round: int, *, spoke: bool) ->
     if any(name.startswith(f"checkpoint/{WRITING}") for name in fresh):
         return CHECKPOINT
     rounds = rounds_on_disk(after)
-    # Until the next checkpoint nobody tidies up what an earlier process left, so only a newer one tells anything.
+    # Leftovers of an earlier process stay until the next checkpoint, so only newer ones count.
     if rounds and rounds[-1] not in before and (len(rounds) > 1 or any(name.startswith(WRITING) for name in fresh)):
         parts = [sum(name.startswith(f"{folder}/") for name in after) for folder in rounds]
         return PUBLISHING if min(parts) == max(parts) else REMOVING

@@ -1,4 +1,4 @@
-"""Runs that nobody interrupts: what the others have to end with."""
+"""Uninterrupted runs, whose results the others must have."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Reference:
-    """A run that nobody interrupted.
+    """An uninterrupted run.
 
     Attributes:
         case: What it trained.
@@ -56,7 +56,7 @@ class Reference:
 
 
 def hash_models(case: Case, run: Path) -> tuple[str, ...]:
-    """Do the run in this process, where the model of every round can be had.
+    """Make the run in this process, to get the model of every round.
 
     Returns:
         The SHA-256 of the model after each round.
@@ -74,7 +74,7 @@ def hash_models(case: Case, run: Path) -> tuple[str, ...]:
 
 
 def measure(case: Case, folder: Path, models: tuple[str, ...], imports: float) -> Reference:
-    """Do the run in a process of its own, and see that it ends like the one of `hash_models` in ``folder/here``.
+    """Make the run in its own process, and check that it ends like `hash_models` in ``folder/here``.
 
     What came of that one, and how long imports take, is given.
 

@@ -1,4 +1,4 @@
-"""Kill every command that keeps something at moments of writing, let it go on, and compare.
+"""Kill every command that writes files during a write, resume it, and compare.
 
 A hook in the process (``inside/sitecustomize.py``) strikes at the n-th call that changes a file: before it, such as
 between the writing of a temporary name and its renaming, or after it, or in the middle of a write.
@@ -22,12 +22,12 @@ from campaigns.crash.jobs import JOBS, ORDER, Job, prepare
 from campaigns.crash.processes import HANGS
 
 FEWEST, MOST = 2, 4  # strikes of one run
-LOOK = 0.005  # seconds between two looks at a process
+LOOK = 0.005  # seconds between two checks of a process
 
 
 @dataclass
 class Struck:
-    """What became of a run.
+    """The outcome of a run.
 
     Attributes:
         job: What it was.
@@ -50,7 +50,7 @@ class Struck:
 
 
 class Yard:
-    """A folder with what the jobs read, and what they end with if nobody strikes."""
+    """A folder with the inputs of jobs, and with their uninterrupted results."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -69,7 +69,7 @@ class Yard:
         return place / "out", self._writes[job.name]
 
     def run(self, job: Job, place: Path, name: str, at: int = 0, when: str = "before") -> tuple[int, str]:
-        """Run a job in a folder until it ends or is struck; returns how it ended, and its last words."""
+        """Run a job in a folder until it ends or is killed; returns its exit code and its last output."""
         count, log = place / f"{name}.count", place / f"{name}.log"
         environment = {
             **ENVIRONMENT,
@@ -130,7 +130,7 @@ def strike_run(yard: Yard, number: int, seed: int) -> Struck:
 
 
 def _wait_for_the_others(folder: Path) -> None:
-    """Give the other processes of a command the moment that they take to notice its end."""
+    """Wait until the other processes of a command have noticed its end."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and _uses(folder):
         time.sleep(0.05)
@@ -155,7 +155,7 @@ def strikes(
     first: int = 0,
     verb: str | None = None,
 ) -> Iterator[Struck]:
-    """Strike until there were enough kills, or time is up.
+    """Kill until there are enough kills, or time is up.
 
     Args:
         folder: Where everything is made.

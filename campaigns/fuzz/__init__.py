@@ -1,4 +1,4 @@
-"""Mutated settings, arrays and run folders: whatever pren is given, it succeeds or says what is wrong.
+"""Mutated settings, arrays and run folders: for any input, pren succeeds or explains the error.
 
 ``python -m campaigns.fuzz`` runs thousands of cases; the tests run a few hundred of the same properties.
 """

@@ -1,4 +1,4 @@
-"""Fuzz for ten minutes, or so many cases: ``python -m campaigns.fuzz [--cases N] [--seed N] [--only NAME]``."""
+"""Fuzz for ten minutes, or a number of cases: ``python -m campaigns.fuzz [--cases N] [--seed N] [--only NAME]``."""
 
 from __future__ import annotations
 
@@ -31,27 +31,25 @@ PROPERTIES = (
 )
 PICTURES, PICTURES_SHARE = "pictures", 0.1  # guided by coverage, and so not by hypothesis
 CASES, SECONDS_IN_ALL = 20_000, 600.0
-MEMORY = 2 << 30  # bytes beyond what is in use; whoever wants more gets an error, and not the machine's last page
+MEMORY = 2 << 30  # bytes beyond what is in use; more is an error, so that the machine keeps some
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what was asked for and print what was found.
+    """Run the properties and print the results.
 
     Returns:
         1 if a property does not hold, 0 if all do.
     """
     shares = {prop.name: prop.share for prop in PROPERTIES} | {PICTURES: PICTURES_SHARE}
     parser = argparse.ArgumentParser(prog="python -m campaigns.fuzz", description="Mutated inputs for pren.")
-    parser.add_argument("--cases", type=int, help=f"how many in all, however long ({CASES} is a whole campaign)")
+    parser.add_argument("--cases", type=int, help=f"how many in all ({CASES} is a whole campaign)")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same cases")
     parser.add_argument(
         "--seconds", type=float, help=f"stop early after so long ({SECONDS_IN_ALL:.0f} without --cases)"
     )
-    parser.add_argument("--only", choices=[*shares], help="a single property gets all cases")
-    parser.add_argument(
-        "--journal", type=Path, help="a file to keep outcomes in; a campaign that was interrupted goes on"
-    )
-    parser.add_argument("--blind", action="store_true", help="do not guide pictures by coverage, for comparison")
+    parser.add_argument("--only", choices=[*shares], help="test one property")
+    parser.add_argument("--journal", type=Path, help="a file for outcomes, from which an interrupted campaign goes on")
+    parser.add_argument("--blind", action="store_true", help="do not guide photographs by coverage, for comparison")
     options = parser.parse_args(arguments)
     chosen = {name: share for name, share in shares.items() if options.only in (None, name)}
     limit = SECONDS_IN_ALL if options.cases is None and options.seconds is None else options.seconds
@@ -63,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name, share in chosen.items():
             share /= sum(chosen.values())
             seconds, cases = None if limit is None else limit * share, max(1, round((options.cases or CASES) * share))
-            # A hang outside Python's reach ends the process, with the line it hangs in.
+            # A hang in C code ends the process and prints its line.
             faulthandler.dump_traceback_later(36_000 if seconds is None else seconds + 60 * SECONDS, exit=True)
             if name == PICTURES:
                 with _quiet():
@@ -81,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Let nobody write to standard error: libtiff does, past Python."""
+    """Close standard error: libtiff writes to it from C."""
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)

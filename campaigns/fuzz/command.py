@@ -1,4 +1,4 @@
-"""The command line in this process, and what must hold however it ends."""
+"""The command line in this process, and what must hold after any outcome."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from unittest import mock
 from pren.cli import __main__ as command_line
 from pren.methods.pren import PrEN
 
-SECONDS = 60.0  # a case that takes longer counts as one that hangs
+SECONDS = 60.0  # a longer case counts as a hang
 MOST_WORK = 3_000  # heads x batches x (images in a batch), roughly; a valid run beyond would only cost time
 SUCCESS, REFUSED, TOO_LARGE = "success", "PrenError", "too large to run"
 Snapshot = dict[str, tuple[str, bytes]]
 
 
 class TooLarge(BaseException):
-    """A valid request for more work than a case is worth; derived so that no handler of pren's takes it for its own."""
+    """A valid request for too much work; a class that no handler of pren catches."""
 
 
 class Hang(BaseException):
@@ -34,7 +34,7 @@ class Hang(BaseException):
 
 
 class Result(NamedTuple):
-    """What became of a command."""
+    """The outcome of a command."""
 
     code: int
     out: str
@@ -85,7 +85,7 @@ def pren(*arguments: str, may_report: bool = False) -> Result:
 
 
 def snapshot(*paths: Path) -> Snapshot:
-    """What stands under some paths: kinds, modes and contents, links not followed."""
+    """The files under some paths: kinds, modes and contents, links not followed."""
     found: Snapshot = {}
     for root in paths:
         for path in [root, *sorted(root.rglob("*"))] if root.is_dir() and not root.is_symlink() else [root]:

@@ -1,4 +1,4 @@
-"""Ways to damage a run folder: any of its files, the files as such, or what they say behind valid checksums."""
+"""Ways to damage a run folder: bytes of files, missing or replaced files, or content with valid checksums."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class Forge:
 
 
 def reseal(run: Path) -> None:
-    """Make all checksums valid, as whoever wrote these files would have."""
+    """Make all checksums valid again."""
     with suppress(*CANNOT_FORGE):
         identity = str(yaml.safe_load((run / CONFIG_FILE).read_text())["record"]["id"])
         for checkpoint in run.glob("checkpoint/round-*"):

@@ -17,13 +17,13 @@ from campaigns.fuzz.command import TOO_LARGE, TooLarge
 from campaigns.fuzz.templates import Workshop
 from campaigns.journal import Journal
 
-BLOCK = 100  # cases that hypothesis plans at once; between blocks the clock is looked at
+BLOCK = 100  # cases that hypothesis plans at once; time is checked between blocks
 STEP = 1_000_003  # between the seeds of blocks, so that neighbouring seeds share none
 
 
 @dataclass(frozen=True)
 class Property:
-    """Something that must hold in every case.
+    """A property that must hold in every case.
 
     Attributes:
         name: For the table and ``--only``.
@@ -40,7 +40,7 @@ class Property:
 
 @dataclass
 class Report:
-    """What became of a property.
+    """The outcome of a property.
 
     Attributes:
         outcomes: How many cases had which outcome.
@@ -61,9 +61,9 @@ def run(
     cases: int,
     seed: int,
     seconds: float | None = None,
-    journal: Journal = Journal(None),  # noqa: B008 - which keeps nothing
+    journal: Journal = Journal(None),  # noqa: B008 - writes nothing
 ) -> Report:
-    """Try so many cases of a property, block by block, until one fails or time is up; none of the journal's again."""
+    """Try cases of a property in blocks until one fails or time is up, without those in the journal."""
     report = Report()
     known = {entry["seed"]: entry for entry in journal.read(prop.name)}
     for block, start in enumerate(range(0, cases, BLOCK)):
@@ -74,7 +74,7 @@ def run(
             outcomes: Counter[str] = Counter()
             try:
                 hypothesis.seed(its_seed)(as_test(prop, workshop, outcomes, max_examples=size))()
-            except Exception as error:  # whatever escapes from a case is what we are here for
+            except Exception as error:  # any error of a case is a finding
                 report.failure = _explain(error)
                 report.repeat = f"--only '{prop.name}' --cases {size} --seed {its_seed}"
             entry = {"seed": its_seed, "outcomes": outcomes, "seconds": time.perf_counter() - began}

@@ -1,4 +1,4 @@
-"""Ways to spoil a file: its bytes, its lines, or the structure of what it says."""
+"""Ways to damage a file: its bytes, its lines, or the structure of its content."""
 
 from __future__ import annotations
 

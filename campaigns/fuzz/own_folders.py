@@ -237,7 +237,7 @@ def _command(workshop: Workshop, verb: str) -> tuple[str, ...]:
 
 
 class _Page(HTMLParser):
-    """What in a page could run: its scripts, what reacts to something, where it leads."""
+    """What in a page could run: scripts, event handlers, links."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -253,7 +253,7 @@ class _Page(HTMLParser):
 
 
 def _check_report(path: Path) -> None:
-    """See that nothing but the report's own script runs in it, and nothing leads out."""
+    """Check that only the report's own script runs, and no link leads out."""
     page = _Page()
     page.feed(path.read_text(encoding="utf-8"))
     assert page.scripts == 1, f"{page.scripts} scripts in the report"
@@ -261,7 +261,7 @@ def _check_report(path: Path) -> None:
 
 
 def _check_table(path: Path, folder: Path) -> None:
-    """See that every row names a file of the pool, and no cell is a formula."""
+    """Check that every row names a file of the pool, and no cell is a formula."""
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))[1:]
     assert not any(cell.startswith(("=", "+", "@", "\t", "\r")) for row in rows for cell in (row[0], row[1]))

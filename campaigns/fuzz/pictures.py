@@ -1,4 +1,4 @@
-"""Mutated pictures: small ones of every format, each a picture or explained, in bounded time and memory.
+"""Mutated photographs of every format: each is decoded or refused, in bounded time and memory.
 
 Guided by coverage: what goes from one line of Pillow or of ours to another as nothing has before is spoiled further.
 """
@@ -29,7 +29,7 @@ from pren.images.preprocessing import plain
 
 WANTED = (plain((3, 20, 30)), plain((1, 8, 8)))
 FOLLOWED = ("PIL", "vision")  # folders whose lines are counted
-LARGEST = 20_000  # bytes of what is spoiled further
+LARGEST = 20_000  # bytes of files that are changed further
 CHANCES = {"flip": 0.4, "overwrite": 0.3, "insert": 0.1, "delete": 0.1, "duplicate": 0.05, "truncate": 0.05}
 ODD = (b"\0", b"\xff", b"\xff\xff\xff\xff", b"\0\0\0\0", b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\x01\0\0\0", b"\0\x01")
 
@@ -38,7 +38,7 @@ Arcs = set[tuple[str, int, int]]  # a file, a line, and the one before it in the
 
 @cache
 def corpus() -> tuple[bytes, ...]:
-    """Small pictures of every format and mode that is read."""
+    """Small photographs of every format and mode."""
     y, x = np.mgrid[0:24, 0:31]
     colour = Image.fromarray(np.stack([8 * x, 10 * y, 5 * (x + y) % 256], axis=2).astype(np.uint8))
     grey, palette, clear = colour.convert("L"), colour.quantize(16), colour.copy()
@@ -72,7 +72,7 @@ def corpus() -> tuple[bytes, ...]:
 
 @dataclass(frozen=True)
 class Picture:
-    """A file that is, or was, a picture.
+    """An image file, maybe damaged.
 
     Attributes:
         content: Its bytes.
@@ -101,7 +101,7 @@ def check(case: Picture) -> tuple[str, Arcs]:
 
 
 def run(cases: int, seed: int, seconds: float | None = None, guided: bool = True) -> tuple[Report, Arcs]:
-    """Try so many pictures, until one fails or time is up.
+    """Try photographs until one fails or time is up.
 
     Args:
         cases: How many.
@@ -122,7 +122,7 @@ def run(cases: int, seed: int, seconds: float | None = None, guided: bool = True
         case = Picture(_spoiled(pictures, rng), bool(rng.integers(2)))
         try:
             outcome, arcs = check(case)
-        except Exception as error:  # whatever escapes from a case is what we are here for
+        except Exception as error:  # any error of a case is a finding
             report.failure = f"{case!r}\n{traceback.format_exc(limit=-6)}{type(error).__name__}: {error}"
             report.repeat = f"--only pictures --cases {cases} --seed {seed}"
             break

@@ -93,7 +93,7 @@ def _listed(workshop: Workshop, case: Shard) -> bytes:
 
 
 def _check_table(path: Path) -> None:
-    """See that every row has labels or an error, and no cell is a formula."""
+    """Check that every row has labels or an error, and no cell is a formula."""
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))[1:]
     assert rows, "no row at all"

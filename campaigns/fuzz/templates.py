@@ -37,7 +37,7 @@ EXTRACTOR = ("--backbone", "test_resnet")  # timm's smallest
 
 
 class _Interrupted(KeyboardInterrupt):
-    """Ctrl-C, told apart from the user's own."""
+    """A Ctrl-C of the campaign, not of the user."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Workshop:
         return self.path / "runs" / name
 
     def fresh(self) -> Path:
-        """An empty folder to stand in, the same for every case, so that messages and results do not differ in it."""
+        """An empty working folder, the same for every case, so that messages and results are comparable."""
         place = self.path / "case"
         os.chdir(self.path)
         if place.exists():
@@ -101,7 +101,7 @@ def problem(seen: int = 3) -> dict[str, NDArray[Any]]:
 
 
 def draw_photographs(folder: Path) -> None:
-    """Four seen colours with two pictures each, and a pool of two unseen ones, with an answer and a label."""
+    """Four seen colours with two photographs each, and a pool of two unseen ones, with an answer and a label."""
     rng = np.random.default_rng(0)
     colours = {"g": (1, 0, 0), "f": (0, 1, 0), "e": (0, 0, 1), "d": (0, 1, 1), "b": (1, 1, 0), "a": (1, 0, 1)}
     files = [(f"images/{name}/{number}.png", name) for name in "gfed" for number in range(2)]

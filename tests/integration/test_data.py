@@ -40,7 +40,7 @@ class TestShow:
         assert ["PS", "1", "5", "3", "20", "5", "18"] in lines
         assert "Features: mine.mat (6 x 43)" in out
         assert "Missing" not in out
-        assert "Images: none, looked for in CUB_200_2011/images. " in out
+        assert "Photographs: none in CUB_200_2011/images. " in out
         assert "data.caltech.edu" in out
 
     def test_images(self, good, root, photographs):
@@ -48,7 +48,10 @@ class TestShow:
         for file in photographs[:2]:
             Path("CUB_200_2011/images", file).unlink()
         out = good("data", "show", "cub", "--root", root).out
-        assert "Images: 41 of 43 in CUB_200_2011/images. The images are published by Caltech at data.caltech.edu" in out
+        assert (
+            "Photographs: 41 of 43 in CUB_200_2011/images. The images are published by Caltech at data.caltech.edu"
+            in out
+        )
         Path("CUB_200_2011").rename("elsewhere")
         assert (
             "Images: none of 43, looked for in CUB_200_2011/images." in good("data", "show", "cub", "--root", root).out
@@ -60,7 +63,7 @@ class TestShow:
     def test_images_without_their_order(self, good, root, photographs):
         Path("xlsa17/data/CUB/image_files.mat").unlink()
         out = good("data", "show", "cub", "--root", root).out
-        assert "Images: in CUB_200_2011/images, but nothing says which is which." in out
+        assert "Photographs: in CUB_200_2011/images, but" in out
         assert "Missing: Nothing in xlsa17/data/CUB gives the order" in out
         assert out.count("Max Planck Institute") == 1
 

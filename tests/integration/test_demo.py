@@ -48,7 +48,7 @@ def test_for_people_and_what_it_tells_them_to_try(good, smaller):
         "2. PrEN beside its variants",
         "3. Try next",
     ]
-    assert "Report, to open in a browser: runs/demo/pile/report.html" in lines
+    assert "Report (open it in a browser): runs/demo/pile/report.html" in lines
     # The truth comes after all that a person with photographs is told, and only once.
     by_answers = [place for place, line in enumerate(lines) if "answers" in line]
     assert len(by_answers) == 1

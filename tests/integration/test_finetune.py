@@ -65,7 +65,7 @@ def test_held_out_classes_say_how_far_to_go(good, manydata, backbone, cache):
     assert len([name for name in known if name.endswith(".json")]) == 1
     said = good("fit", *run, "--method", "eszsl", "--rehearsals", "0", "--out", "run").err
     assert tails(cache) == known, "nothing is learned or tried twice"
-    assert ("switched off" in said) == (how["strength"] == 0)
+    assert ("Fine-tuning is off" in said) == (how["strength"] == 0)
     assert yaml.safe_load(Path("run/config.yaml").read_text())["record"]["source"]["finetuning"] == how
 
 
@@ -77,7 +77,7 @@ def test_strength_0_is_the_frozen_backbone(good, manydata, backbone):
 
 def test_too_few_classes_leave_it_as_it_is(good, mydata, backbone):
     said = good("fit", "mydata", *backbone, "--finetune", "--out", "run").err
-    assert "Fine-tuning is switched off, as nothing tells whether it helps: 3 seen classes are too few" in said
+    assert "Fine-tuning is off, as it cannot be tested: 3 seen classes are too few" in said
     assert yaml.safe_load(Path("run/config.yaml").read_text())["record"]["source"]["finetuning"]["strength"] == 0
 
 

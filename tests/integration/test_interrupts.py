@@ -16,7 +16,7 @@ class Closing:
 
 
 def test_an_interrupt_that_nobody_could_catch_comes_again(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "unraisablehook", command_line.come_again)
+    monkeypatch.setattr(sys, "unraisablehook", command_line.resend_interrupt)
     with pytest.raises(KeyboardInterrupt):
         interrupted(Closing)
     assert capsys.readouterr().err == ""
@@ -29,7 +29,7 @@ def interrupted(kind):
 
 
 def test_other_exceptions_of_destructors_are_told(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "unraisablehook", command_line.come_again)
+    monkeypatch.setattr(sys, "unraisablehook", command_line.resend_interrupt)
     monkeypatch.setattr(Closing, "__del__", lambda _: 1 / 0)
     Closing()
     assert "ZeroDivisionError" in capsys.readouterr().err

@@ -72,7 +72,7 @@ class TestExtract:
         (mydata / "unlabelled" / "bad[red].jpg").write_bytes(b"no image")
         (mydata / "unlabelled" / "empty.png").touch()
         out = good("extract", "mydata", *backbone).out
-        assert "14 images, 12 of them extracted now" in out
+        assert "14 photographs, 12 of them extracted now" in out
         assert "2 files cannot be read" in out
         assert "bad[red].jpg cannot be read as an image" in out
         assert "the file is empty" in out
@@ -193,7 +193,7 @@ class TestFit:
 
     def test_a_method_that_trains_no_backbone_has_it_frozen(self, good, mydata, backbone):
         said = good("fit", "mydata", *backbone, "--out", "default").err
-        assert f"PrEN-Pool: photographs are learned by the features of {TINY}, which is frozen. " in said
+        assert f"PrEN-Pool: uses features of the frozen backbone {TINY}." in said
         assert "frozen" not in good("fit", "mydata", *backbone, "--frozen", "--out", "said").err, "who says so knows"
         for name in ("config.yaml", "predictions.csv"):
             one, two = (Path(run, name).read_text().split("record:")[0] for run in ("default", "said"))
@@ -205,7 +205,9 @@ class TestFit:
     @pytest.mark.parametrize("frozen", [(), ("--frozen",)])
     def test_a_backbone_whose_weights_are_installed_needs_no_name(self, good, mydata, no_hub, frozen):
         said = good("fit", "mydata", *frozen, "--out", "run").err
-        assert ("features of tf_efficientnet_lite0, which is frozen (--backbone names another)" in said) is (not frozen)
+        assert ("features of the frozen backbone tf_efficientnet_lite0 (choose another with --backbone)" in said) is (
+            not frozen
+        )
         assert "backbone: tf_efficientnet_lite0" in Path("run/config.yaml").read_text()
 
     def test_without_a_hub_or_weights_what_to_install_is_named(self, bad, mydata, no_hub, monkeypatch):
@@ -371,8 +373,8 @@ class TestTrainFrom:
         [
             (("--train-from", "layer7"), "There is no stage 'layer7'"),
             (("--train-from", "9"), "take 1 to 4"),
-            (("--train-from", "1", "--frozen"), "leave one out"),
-            (("--train-from", "1", "--method", "eszsl"), "ESZSL does not train a backbone"),
+            (("--train-from", "1", "--frozen"), "[option-conflict]"),
+            (("--train-from", "1", "--method", "eszsl"), "[backbone-not-trained]"),
         ],
     )
     def test_what_cannot_be(self, pren, mydata, backbone, more, said):
@@ -386,7 +388,7 @@ class TestTrainFrom:
         config = yaml.safe_load(Path("run/config.yaml").read_text())
         Path("wrong.yaml").write_text(yaml.safe_dump({**config, "method": "eszsl", "params": {}}))
         result = pren("fit", "--config", "wrong.yaml", "--out", "wrong")
-        assert (result.code, "ESZSL does not train a backbone" in result.err) == (2, True)
+        assert (result.code, "[backbone-not-trained]" in result.err) == (2, True)
 
     def test_methods_have_no_stages(self, pren):
         assert "pren list backbones --stages NAME" in pren("list", "methods", "pren", "--stages").err

@@ -222,8 +222,8 @@ class TestInterrupted:
             patch.setattr("pren.label.job._join", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             result = pren("predict", "run", "new.npy", "--out", "labels.csv")
         assert result.code == 130
-        assert "kept in labels.csv.parts: the same command goes on from there" in result.err
-        assert "18 of 18 images are labelled already" in good("predict", "run", "new.npy", "--out", "labels.csv").err
+        assert "kept in labels.csv.parts: the same command" in result.err
+        assert "18 of 18 inputs are labelled already" in good("predict", "run", "new.npy", "--out", "labels.csv").err
         assert rows("labels.csv") == rows("whole.csv")
         assert not Path("labels.csv.parts").exists()
 
@@ -354,7 +354,7 @@ class TestRefused:
         assert [row[0] for row in table] == ["image-0000.png", "image-0000a.png", "image-0001.png"]
         assert [row[1] != "" for row in table] == [True, False, True]
         assert ["cannot be read as an image" in row[-1] for row in table] == [False, True, False]
-        assert "3 predictions are in labels.csv. 1 of them could not be read." in result.out
+        assert "3 predictions are in labels.csv. 1 of them cannot be read." in result.out
 
     def test_candidates_that_there_are_not(self, bad, run, arrays):
         run()

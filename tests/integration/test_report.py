@@ -22,7 +22,7 @@ def fitted(good, mydata):
 
 
 def test_fit_leaves_one_and_names_it(fitted):
-    assert "Report, to open in a browser: run/report.html" in fitted().out
+    assert "Report (open it in a browser): run/report.html" in fitted().out
     assert REPORT.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
@@ -67,7 +67,7 @@ def test_data_that_have_moved(fitted, good, bad, mydata):
     fitted()
     whole = REPORT.read_bytes()
     mydata.rename("elsewhere")
-    assert "without photographs" in good("report", "run").err
+    assert "no photographs" in good("report", "run").err
     assert "data:image" not in REPORT.read_text(encoding="utf-8")
     good("report", "run", "--data", "elsewhere")
     assert b"data:image" in REPORT.read_bytes()
@@ -84,7 +84,7 @@ def test_a_report_that_cannot_be_written_does_not_fail_the_run(fitted, monkeypat
 
     monkeypatch.setattr(room, "write_bytes", full)
     result = fitted()
-    assert "There is no report: Cannot write" in " ".join(result.err.split())
+    assert "The report was not written: Cannot write" in " ".join(result.err.split())
     assert Path("run/manifest.json").is_file()
 
 

@@ -78,7 +78,7 @@ def test_forecast_tune_and_compare(good, manydata, here):
 def test_export_takes_their_features(good, bad, mydata):
     good("fit", "mydata", *BOTH, "--out", "run")
     message = bad("export", "run", "--format", "torch", "--out", "model.pt2")
-    assert f"{ONE}+{OTHER} want photographs of their own sizes each" in message.message
+    assert f"{ONE}+{OTHER} take photographs of different sizes" in message.message
     assert message.says("export-unsupported")
     assert not Path("model.pt2").exists()
     assert (

@@ -41,7 +41,7 @@ class TestPhotographs:
             assert labels[file] == label
             assert {label, runner_up} == {"yellow", "violet"}
             assert sure == "-"
-        assert lines[3:] == ["With --out FILE.csv you get a table to fill in."]
+        assert lines[3:] == ["Add --out FILE.csv for a table to fill in."]
 
     def test_there_are_no_more_than_the_pool_has(self, suggest):
         assert {each["input"] for each in json.loads(suggest("--json"))["inputs"]} == POOL
@@ -110,7 +110,7 @@ class TestPhotographs:
 
     def test_images_that_are_held_out_are_not_for_labelling(self, good, bad, mydata):
         said = fit(good, "run", "--setting=gzsl", "--hold-out=0.5").out
-        assert "fit once more without --hold-out" in said
+        assert "fit again without --hold-out" in said
         assert bad("suggest", "run").says("hold-out")
 
     def test_a_table_that_is_in_its_place(self, suggest):

@@ -282,7 +282,7 @@ class TestRuns:
 
         run_folder(config, out, command="pren fit first", on_round=intrude)
         assert len(refused) == 8
-        assert all("already holds a run" in message for message in refused[::2])
+        assert all("already has a run" in message for message in refused[::2])
         assert all(f"in use by process {os.getpid()}" in message for message in refused[1::2])
         assert all("(pren fit first)" in message for message in refused[1::2])
         assert results(out) == results(tmp_path / "whole")

@@ -19,7 +19,7 @@ write, rename = os.write, os.rename
 
 
 def place(target: Any, dir_fd: int | None = None) -> str:
-    """The path that a call is about; "" if nobody knows."""
+    """The path of a call; "" if it is not known."""
     try:
         if isinstance(target, int):
             return os.readlink(f"/proc/self/fd/{target}")
@@ -40,12 +40,12 @@ def number() -> int:
 
 
 def strike(what: str) -> None:
-    """Die as from a kill that comes from outside."""
+    """Kill this process."""
     note = f"{os.environ['PREN_STRIKE_COUNT']}.struck"
     file = os.open(f"{note}.part", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     write(file, what.encode(errors="replace"))
     os.close(file)
-    rename(f"{note}.part", note)  # whoever sees it may kill us at once
+    rename(f"{note}.part", note)  # the campaign may kill this process as soon as it sees the note
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -1,4 +1,4 @@
 """The command line: one file per verb, each a thin shell over the library.
 
-Nothing here imports torch before a command runs, so that ``pren --help`` answers at once.
+No module imports torch before a command runs, so that ``pren --help`` answers at once.
 """

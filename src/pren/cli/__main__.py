@@ -1,7 +1,6 @@
-"""``pren``: the entry point and what becomes of errors.
+"""``pren``: the entry point, and the exit code of every error.
 
-Exit codes: 0 done, 1 a defect of ours (with its traceback), 2 something the user can mend (one message), 130
-interrupted.
+0 done, 1 a defect of pren (with its traceback), 2 an error that the user can correct (one message), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ from pren.foundation.errors import PrenError, SharedError
 from pren.foundation.text import visible
 from pren.foundation.version import __version__
 
-UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])  # which typer has no name for
+UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])  # typer does not export it
 
-AGAIN = 0.05  # seconds until an interrupt comes again
+RESEND_AFTER = 0.05  # seconds
 
 app = typer.Typer(
     name="pren",
@@ -80,17 +79,17 @@ app.add_typer(data.app)
 def main() -> None:
     """Run the command line."""
     keep_memory()
-    before, sys.unraisablehook = sys.unraisablehook, come_again
+    before, sys.unraisablehook = sys.unraisablehook, resend_interrupt
     try:
         leave(_exit_code())
     finally:
         sys.unraisablehook = before
 
 
-def come_again(lost: sys.UnraisableHookArgs) -> None:
-    """Send an interrupt once more that came in a destructor, where nobody can catch it; tell of other exceptions."""
+def resend_interrupt(lost: sys.UnraisableHookArgs) -> None:
+    """Send an interrupt again if it came in a destructor, where it cannot be caught; report other exceptions."""
     if lost.exc_type is KeyboardInterrupt:
-        Timer(AGAIN, interrupt_main).start()  # here, it would be lost again
+        Timer(RESEND_AFTER, interrupt_main).start()  # raised here, it would be lost again
     else:
         sys.__unraisablehook__(lost)
 
@@ -101,7 +100,7 @@ def _exit_code() -> int:
     except UsageError as error:
         if type(error).__name__ != "NoArgsIsHelpError":  # whose message is the help; asking for that prints it
             said = visible(" ".join(error.format_message().split()))
-            error.format_message = lambda: said  # type: ignore[method-assign]  # which `show` asks for
+            error.format_message = lambda: said  # type: ignore[method-assign]  # `show` calls it
         error.show()
         return int(error.exit_code)
     except SystemExit as end:
@@ -113,21 +112,21 @@ def _exit_code() -> int:
         if speaks_for_its_machine() or not isinstance(error, SharedError):
             complain(error.code, str(error))
         return 2
-    except OSError as error:  # a disk that is full, a name that is too long, a folder that is closed to us
+    except OSError as error:  # such as a full disk, a name that is too long, a folder without permission
         if error.filename is None:
             raise
         complain("file", f"{error.filename}: {error.strerror}.")
         return 2
-    except (MemoryError, RuntimeError) as error:  # torch has no exception of its own for the CPU
+    except (MemoryError, RuntimeError) as error:  # torch raises no special exception on the CPU
         said = str(error)
         if isinstance(error, RuntimeError) and "can't allocate memory" not in said and "out of memory" not in said:
             raise
-        # Of another process's error, the last line says what it was.
+        # In the traceback of another process, the last line is the error.
         last = (said.strip().splitlines() or [""])[-1].removeprefix("MemoryError: ")
         complain(
             "memory",
-            f"There is not enough memory{last and f' ({last})'}: free some, or make data or model smaller, such as by "
-            "fewer attributes, heads or layers, or a smaller batch_size.",
+            f"There is not enough memory{last and f' ({last})'}: free some, or use less data or a smaller model (fewer "
+            "attributes, heads or layers, or a smaller batch_size).",
         )
         return 2
     except KeyboardInterrupt:

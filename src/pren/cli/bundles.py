@@ -1,4 +1,4 @@
-"""Options that belong together: a dataclass that is one parameter of a verb stands for many options."""
+"""Groups of options: a parameter of a verb that is a dataclass gives the verb one option per field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Verb = Callable[..., None]
 
 
 def bundled(verb: Verb) -> Verb:
-    """Give a verb the options of every dataclass among its parameters, at the place where that stands."""
+    """Replace every dataclass among the parameters of a verb by its fields."""
     hints = get_type_hints(verb, include_extras=True)
     bundles: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     parameters: list[inspect.Parameter] = []
@@ -27,7 +27,7 @@ def bundled(verb: Verb) -> Verb:
             parameters += [_option(field.name, types[field.name], field.default) for field in fields(bundle)]
         else:
             parameters.append(_option(parameter.name, hints[parameter.name], parameter.default))
-    parameters.sort(key=_panel)  # a stable sort: within a panel the order stays
+    parameters.sort(key=_panel)  # stable: the order within a panel stays
 
     @wraps(verb)
     def run(**given: Any) -> None:
@@ -42,7 +42,7 @@ def bundled(verb: Verb) -> Verb:
 
 
 def _panel(parameter: inspect.Parameter) -> int:
-    """The place of an option's panel in the help: those without one come first, those for experts last."""
+    """The place of an option in the help: without a panel first, for experts last."""
     known = (part for part in get_args(parameter.annotation) if isinstance(part, OptionInfo))
     panel = next((part.rich_help_panel for part in known), None)
     return PANELS.index(panel) + 1 if panel in PANELS else 0

@@ -1,4 +1,4 @@
-"""``pren classes``: which classes a model knows, and a new model with one more or one less."""
+"""``pren classes``: list the classes of a model, or make a model with one more or one less."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from pren.foundation.errors import PrenError
 if TYPE_CHECKING:
     from pren.runs.classes import Model
 
-app = typer.Typer(name="classes", help="List the classes of a model, add one, remove one.", no_args_is_help=True)
+app = typer.Typer(name="classes", help="List the classes of a model, add one or remove one.", no_args_is_help=True)
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or a model that this verb has written.")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The class.")]
-Out = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Where the new model goes; by default beside the old one.")
-]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or a folder that 'pren classes' wrote.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the class.")]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="The new folder; by default beside the old one.")]
 
 
 @app.command("list")
@@ -43,20 +41,20 @@ def add(
     run: Run,
     name: Name,
     description: Annotated[
-        list[str] | None, typer.Option("--description", metavar="TEXT", help="A sentence about it. Repeat.")
+        list[str] | None, typer.Option("--description", metavar="TEXT", help="A sentence about the class. Repeat.")
     ] = None,
     attributes: Annotated[
         list[str] | None,
-        typer.Option("--attributes", metavar="NAME=NUMBER,...", help="Its attributes; others are average."),
+        typer.Option("--attributes", metavar="NAME=NUMBER,...", help="Its attributes. Others get the average."),
     ] = None,
     signature: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="All its numbers: a .npy file, or a table like signatures.csv that has it."),
+        typer.Option(metavar="FILE", help="A .npy file with all numbers of the class, or a table like signatures.csv."),
     ] = None,
     out: Out = None,
     json: Json = False,
 ) -> None:
-    """Write a model that knows one class more; the old one stays."""
+    """Write a new model that knows one more class. The old model stays."""
     show_log(Talk())
     from pren.runs.classes import Description, add_class, open_model
 
@@ -66,7 +64,7 @@ def add(
 
 @app.command("remove")
 def remove(run: Run, name: Name, out: Out = None, json: Json = False) -> None:
-    """Write a model that knows one class less; the old one stays."""
+    """Write a new model that knows one class less. The old model stays."""
     show_log(Talk())
     from pren.runs.classes import open_model, remove_class
 
@@ -85,11 +83,11 @@ def _save(model: Model, out: Path, json: bool) -> None:
     if json:
         print_json({"out": str(out), "classes": count})
     else:
-        say(f"The new model, with {count} classes, is in {out}: 'pren predict' takes it. It gives no confidence.")
+        say(f"The new model, with {count} classes, is in {out}. Use it with 'pren predict'. It gives no confidence.")
 
 
 def _numbers(assignments: list[str]) -> dict[str, float]:
-    """``["striped=1,hooves=0"]`` as names and numbers."""
+    """Turn ``["striped=1,hooves=0"]`` into names and numbers."""
     numbers: dict[str, float] = {}
     for part in (part for text in assignments for part in text.split(",")):
         key, _, text = part.partition("=")
@@ -99,7 +97,7 @@ def _numbers(assignments: list[str]) -> dict[str, float]:
             number = math.nan
         if not key.strip() or not math.isfinite(number):
             raise PrenError(
-                "option-value", f"--attributes takes names and numbers, such as striped=1,hooves=0, not {part!r}."
+                "option-value", f"--attributes takes NAME=NUMBER, such as striped=1,hooves=0, not {part!r}."
             )
         numbers[key.strip()] = number
     return numbers

@@ -1,4 +1,4 @@
-"""``pren compare``: methods against each other on the same data."""
+"""``pren compare``: compare methods on the same data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 from pren.cli import options
 from pren.cli.bundles import bundled
-from pren.cli.options import BackboneChoice, DataChoice, Json, command_line, settings_of
+from pren.cli.options import BackboneChoice, CellChoice, DataChoice, Json, command_line, settings_of
 from pren.cli.output import Talk, percent, print_json, say, show_log, stdout, table
 from pren.cli.progress import continued, counted, extraction
 from pren.foundation.errors import PrenError
@@ -25,29 +25,28 @@ if TYPE_CHECKING:
 
 @bundled
 def compare(
-    data: Annotated[list[str], typer.Argument(metavar="DATA...", help="Registered names, folders or .npz files.")],
+    data: Annotated[
+        list[str], typer.Argument(metavar="DATA...", help="Folders, .npz files or names of 'pren list datasets'.")
+    ],
     *,
     methods: Annotated[
-        str, typer.Option(help="Names or patterns with commas between them, such as 'pren*,eszsl'; or all.")
+        str, typer.Option(help="Names or patterns separated by commas, such as 'pren*,eszsl'; or all.")
     ] = "all",
-    seeds: Annotated[int, typer.Option(min=1, help="How many; methods without randomness run once.")] = 5,
-    out: Annotated[Path, typer.Option(help="Where results, tables and chart are kept.")] = Path("comparison"),
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds. Methods without randomness run once.")] = 5,
+    out: Annotated[Path, typer.Option(help="The folder for results, tables and chart.")] = Path("comparison"),
     chosen: DataChoice,
     vision: BackboneChoice,
     params: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="Parameters by method (YAML), or a folder that 'pren tune' wrote to."),
+        Path | None, typer.Option(metavar="PATH", help="Parameters by method (YAML), or a folder of 'pren tune'.")
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="How many cells at a time; they share the cores.")] = 1,
-    retry: Annotated[bool, typer.Option("--retry", help="Compute cells again that have failed.")] = False,
-    stored: Annotated[bool, typer.Option("--stored", help="Show what has been computed, and compute nothing.")] = False,
+    cells: CellChoice,
     threads: options.Threads = None,
     json: Json = False,
     talk: Talk,
 ) -> None:
-    """Fit methods with several seeds, and make a table and a chart of the results.
+    """Compare methods over several seeds, in a table and a chart.
 
-    Each result is computed once and kept: the same command goes on, and so does one with more methods, data or seeds.
+    Every result is kept. The same command continues, also with more methods, data or seeds.
     """
     show_log(talk)
     from pren.evaluation import MAIN_FIGURE
@@ -71,9 +70,7 @@ def compare(
             what = f"{Path(task.config.data).name}   {METHODS[task.cell.method].title}{seed}"
             show(done, total, f"{done:3d}/{total}   {what}   {said}")
 
-        rows = run(
-            plan, out, jobs=jobs, retry=retry, stored=stored, command=command, on_cell=on_cell, on_extract=on_extract
-        )
+        rows = run(plan, out, **vars(cells), command=command, on_cell=on_cell, on_extract=on_extract)
     if json:
         print_json({"out": str(out), "setting": setting, "rows": [asdict(row) for row in rows]})
         return
@@ -87,7 +84,7 @@ def _show(rows: list[Row], setting: Setting) -> None:
     for name, group in groupby(rows, key=lambda row: row.data):
         shown = list(group)
         header, cells, _ = table_of(shown, setting)
-        columns = len(header) - (header[-1] == "note")  # which would leave no room for the figures
+        columns = len(header) - (header[-1] == "note")  # the notes come below: a terminal is narrow
         say(f"{name} ({setting}, per cent)", style="bold")
         stdout().print(table(header[:columns], [row[:columns] for row in cells]))
         for row in shown:
@@ -96,7 +93,7 @@ def _show(rows: list[Row], setting: Setting) -> None:
 
 
 def _settings(name: str, chosen: DataChoice, vision: BackboneChoice) -> Settings:
-    """The settings of one data set: of what was given, that which it can take."""
+    """The settings of one data set, without options that it does not have."""
     from pren.data import find_dataset
 
     known = find_dataset(name)
@@ -109,12 +106,12 @@ def _settings(name: str, chosen: DataChoice, vision: BackboneChoice) -> Settings
 
 
 def _methods(patterns: str) -> list[str]:
-    """Names, each once; a name or pattern that nothing matches is an error."""
+    """The names that match, each once; a `PrenError` if a pattern matches none."""
     from pren.methods.registry import METHODS, list_methods
 
     names: list[str] = []
     for pattern in filter(None, (part.strip() for part in patterns.split(","))):
-        if pattern == "all":  # what needs data of a kind of its own has to be named
+        if pattern == "all":  # methods for a special kind of data must be named
             names += [entry.name for entry in list_methods() if not entry.method.one_space]
         else:
             names += [entry.name for entry in list_methods(pattern)] or [METHODS[pattern].name]

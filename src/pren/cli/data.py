@@ -1,4 +1,4 @@
-"""``pren data``: what is known about data sets, and what is wrong with one's own."""
+"""``pren data``: show a data set, or check a folder."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pren.cli.output import Talk, print_json, safe, say, show_log, stdout, table
 if TYPE_CHECKING:
     from pren.data.survey import ImageCounts
 
-app = typer.Typer(name="data", help="Look at data sets.", no_args_is_help=True)
+app = typer.Typer(name="data", help="Check a folder of photographs, or show a data set.", no_args_is_help=True)
 
 COUNTS = ("seen", "unseen", "trainval", "test_seen", "test_unseen")
 
 
 @app.command("check")
 def check(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of photographs of your own.")],
-    setting: Annotated[Literal["zsl", "gzsl"], typer.Option(help="In gzsl, seen classes are in the pool too.")] = "zsl",
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Your folder of photographs.")],
+    setting: Annotated[Literal["zsl", "gzsl"], typer.Option(help="gzsl if the pool has seen classes, too.")] = "zsl",
     signatures: Signatures = None,
     encoder: Encoder = None,
     json: Json = False,
 ) -> None:
-    """List everything that is wrong with a folder of your own; every image is decoded."""
+    """List everything that is wrong with your folder. Every photograph is decoded."""
     show_log(Talk())
     from pren.data.folder.check import report_folder
 
@@ -44,10 +44,10 @@ def check(
         counts = f"{report.seen} seen and {report.unseen} unseen classes"
         say(f"{folder}: {counts}, {report.attributes} attributes{missing}{words}")
         given = f", {report.given} labels given" if report.given else ""
-        say(f"{report.images} labelled images, {report.pool} unlabelled{given}, {report.answers} answers")
+        say(f"{report.images} labelled photographs, {report.pool} unlabelled{given}, {report.answers} answers")
         if report.ignored:
             ignored = ", ".join(f"{count} {ending}" for ending, count in report.ignored.items())
-            say(f"left out, not images: {ignored}")
+            say(f"left out, not photographs: {ignored}")
         say(f"errors: {report.errors()}, warnings: {len(report.problems) - report.errors()}")
     if report.errors():
         raise typer.Exit(2)
@@ -56,10 +56,10 @@ def check(
 @app.command("show")
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="See 'pren list datasets'.")],
-    root: Annotated[str | None, typer.Option(help="The folder with the data; $PREN_DATA by default.")] = None,
+    root: Annotated[str | None, typer.Option(help="The folder of the data; $PREN_DATA by default.")] = None,
     json: Json = False,
 ) -> None:
-    """Show what there is of a data set, what is missing and where it is published."""
+    """Show which files of a data set are there, which are missing and where to get them."""
     show_log(Talk())
     from pren.data.survey import survey
 
@@ -71,7 +71,7 @@ def show(
     if found.root is not None:
         say(f"Folder: {found.root}")
     if found.splits:
-        header = ["split", "folds", "seen classes", "unseen", "trainval images", "test seen", "test unseen"]
+        header = ["split", "folds", "seen classes", "unseen", "trainval", "test seen", "test unseen"]
         rows = []
         for split in found.splits:
             counts = [getattr(split, count) for count in COUNTS]
@@ -86,7 +86,7 @@ def show(
     for file, shape in found.features.items():
         say(f"Features: {file} ({' x '.join(map(str, shape))})")
     if found.images is not None:
-        say(f"Images: {_images(found.images)}")
+        say(f"Photographs: {_images(found.images)}")
     for what in found.missing:
         say(f"Missing: {what}")
     if found.missing and found.published:
@@ -94,11 +94,11 @@ def show(
 
 
 def _images(images: ImageCounts) -> str:
-    """How many photographs there are, and where the others can be had."""
+    """How many photographs there are, and where to get the others."""
     if images.folder is None:
         count = "none" if images.listed is None else f"none of {images.listed}"
-        return f"{count}, looked for in {', '.join(images.looked)}. {images.published}"
+        return f"{count} in {', '.join(images.looked)}. {images.published}"
     if images.found is None:
-        return f"in {images.folder}, but nothing says which is which."
+        return f"in {images.folder}, but the list of their names is missing."
     missing = f" {images.published}" if images.found != images.listed else ""
     return f"{images.found} of {images.listed} in {images.folder}.{missing}"

@@ -1,4 +1,4 @@
-"""``pren evaluate``: compare a run's model with the answers."""
+"""``pren evaluate``: compare the labels of a run with the answers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pren.cli.output import Talk, percent, print_json, say, show_log, stdout, ta
 @bundled
 def evaluate(
     run: RunPath,
-    confused: Annotated[int, typer.Option(min=0, help="How many confusions to list.")] = 5,
+    confused: Annotated[int, typer.Option(min=0, help="How many confused classes to list.")] = 5,
     *,
     where: RunData,
     threads: Threads = None,
     json: Json = False,
     talk: Talk,
 ) -> None:
-    """Score the pool anew with a run's model: figures, every class, the worst confusions."""
+    """Compare the labels of a run with the answers: figures, every class, the most confused classes."""
     show_log(talk)
     from pren.evaluation import FIGURES, TITLES
     from pren.runs.reopening import evaluate_run
@@ -38,7 +38,7 @@ def evaluate(
         (row.name, "seen" if row.seen else "unseen", row.images, row.correct, percent(row.accuracy))
         for row in figures.per_class
     ]
-    console.print(table(["class", "", "images", "correct", "per cent"], rows, 2))
+    console.print(table(["class", "", "inputs", "correct", "per cent"], rows, 2))
     if figures.reliability is not None:
         curve = figures.reliability.curve
         points = [(percent(point.coverage), percent(point.precision), f"{point.confidence:.2f}") for point in curve]
@@ -47,4 +47,4 @@ def evaluate(
     wrong = [cell for cell in figures.confusion if cell.true != cell.predicted][:confused]
     if wrong:
         cells = [(cell.true, cell.predicted, cell.count) for cell in wrong]
-        console.print("", table(["class", "taken for", "images"], cells, 2), sep="\n")
+        console.print("", table(["class", "taken for", "inputs"], cells, 2), sep="\n")

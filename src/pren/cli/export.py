@@ -1,4 +1,4 @@
-"""``pren export``: a run's model as one file that is used without pren."""
+"""``pren export``: write a model as one file that runs without pren."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from pren.cli.bundles import bundled
-from pren.cli.options import Json, MinAccuracy, WeightsFile, check_new
+from pren.cli.options import Json, WeightsFile, check_new
 from pren.cli.output import Talk, print_json, say, show_log
 from pren.foundation.errors import PrenError
 
@@ -16,20 +16,23 @@ from pren.foundation.errors import PrenError
 @bundled
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, or a folder with a saved model.")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write it.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")],
     format: Annotated[
-        Literal["onnx", "torch"], typer.Option("--format", help="ONNX, or a program of torch.export (.pt2).")
+        Literal["onnx", "torch"], typer.Option("--format", help="ONNX, or torch.export (.pt2).")
     ] = "onnx",
     from_features: Annotated[
-        bool, typer.Option("--from-features", help="Leave the frozen backbone out: features in, not photographs.")
+        bool, typer.Option("--from-features", help="Leave the frozen backbone out: the file takes features.")
     ] = False,
     weights: WeightsFile = None,
-    min_accuracy: MinAccuracy = None,
+    min_accuracy: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Store the confidence from which on this share of the labels is right."),
+    ] = None,
     *,
     json: Json = False,
     talk: Talk,
 ) -> None:
-    """Write the model as one file, from images or features to scores, for use without pren."""
+    """Write a model as one file that runs without pren, from photographs or features to scores."""
     show_log(talk)
     check_new(out)
     from pren.label.export import export as write
@@ -38,9 +41,7 @@ def export(
 
     folder = RunFolder(run)
     if folder.holds_run() and not folder.finished():
-        raise PrenError(
-            "run-unfinished", f"The run in {run} is not finished: 'pren fit --resume {run}' goes on with it."
-        )
+        raise PrenError("run-unfinished", f"The run in {run} is not finished: go on with 'pren fit --resume {run}'.")
     facts = write(
         Predictor.load(run), out, format, weights=weights, from_features=from_features, min_accuracy=min_accuracy
     )

@@ -1,4 +1,4 @@
-"""``pren extract``: the features of photographs, once and for all."""
+"""``pren extract``: compute the features of photographs and keep them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 @bundled
 def extract(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="A folder with photographs, or a registered name.")],
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="A folder of photographs, or a name of 'pren list datasets'.")
+    ],
     *,
     json: Json = False,
     talk: Talk,
@@ -35,64 +37,57 @@ def extract(
     root: Root = None,
     data_assignments: options.DataOptions = None,
     workers: Annotated[
-        int | None,
-        typer.Option(
-            min=0, help="Processes that read and decode; as many as suit by default.", rich_help_panel=options.RUNNING
-        ),
+        int | None, options.running_option(min=0, help="Processes that decode; chosen by default.")
     ] = None,
     strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Stop at the first file that cannot be read.", rich_help_panel=options.RUNNING),
+        bool, options.running_option("--strict", help="Stop at the first file that cannot be read.")
     ] = False,
-    devices: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Processes, each on a device of its own, share the files.", rich_help_panel=options.RUNNING
-        ),
-    ] = 1,
+    devices: Annotated[int, options.running_option(min=1, help="Processes that share the files, one per device.")] = 1,
     accelerator: options.Accelerator = "auto",
     threads: options.Threads = None,
 ) -> None:
-    """Compute the features of photographs, and keep them in the cache, where 'pren fit' finds them."""
+    """Compute the features of photographs and keep them in the cache for 'pren fit'."""
     show_log(talk)
     data_options = parse_assignments(data_assignments, "--option", "images=DIR")
     settings = settings_of(vision, data=data, root=root)
     fabric = launch(Processes(devices), accelerator)
+    settings = replace(settings, options=data_options)
     if vision.finetune:
         if strict or workers is not None:
-            raise PrenError(
-                "option-conflict", "--strict and --workers are for features of a frozen backbone: leave them out."
-            )
-        found = _finetuned(replace(settings, options=data_options), fabric, talk.quiet)
-        if fabric.is_global_zero:
-            (print_json if json else _show_finetuned)(found)
-        return
+            raise PrenError("option-conflict", "--strict and --workers have no effect with --finetune: omit them.")
+        report, show = _finetuned(settings, fabric, talk.quiet), _show_finetuned
+    else:
+        report, show = _frozen(settings, fabric, talk.quiet, workers, strict), _show
+    if fabric.is_global_zero:
+        (print_json if json else show)(report)
+
+
+def _frozen(settings: Settings, fabric: Fabric, quiet: bool, workers: int | None, strict: bool) -> dict[str, Any]:
+    """Keep the features of a frozen backbone."""
     from pren.images.extraction import WORKERS
     from pren.images.side_by_side import FeatureStore, SideBySide
     from pren.training.processes import agreed
 
     with agreed(fabric):
-        parts = _files(data, root, data_options)
+        parts = _files(settings)
         frozen = SideBySide.load(settings.extractor())
-        store = FeatureStore(vision.cache, frozen)
+        store = FeatureStore(settings.cache, frozen)
     started, number = time.perf_counter(), WORKERS if workers is None else workers
-    with extraction(talk.quiet or not fabric.is_global_zero) as on_progress:
+    with extraction(quiet or not fabric.is_global_zero) as on_progress:
         done = [store.extract(files, fabric, number, strict, on_progress) for files in parts]
-    if fabric.is_global_zero:
-        report = {
-            "images": sum(map(len, parts)),
-            "extracted": sum(part.fresh for part in done),
-            "seconds": round(time.perf_counter() - started, 3),
-            "width": math.prod(frozen.shape),
-            "folder": str(store.folder),
-            "problems": [reason for part in done for _, reason in part.problems],
-            "facts": frozen.facts,
-        }
-        (print_json if json else _show)(report)
+    return {
+        "images": sum(map(len, parts)),
+        "extracted": sum(part.fresh for part in done),
+        "seconds": round(time.perf_counter() - started, 3),
+        "width": math.prod(frozen.shape),
+        "folder": str(store.folder),
+        "problems": [reason for part in done for _, reason in part.problems],
+        "facts": frozen.facts,
+    }
 
 
 def _finetuned(settings: Settings, fabric: Fabric, quiet: bool) -> dict[str, Any]:
-    """Let the backbone learn the seen classes of a data set, and keep the features that it makes then."""
+    """Train the backbone on the seen classes, and keep its features."""
     from pren.runs.opening import open_problem
 
     config = settings.with_backbone(settings.config())
@@ -110,24 +105,25 @@ def _finetuned(settings: Settings, fabric: Fabric, quiet: bool) -> dict[str, Any
 
 def _show_finetuned(report: dict[str, Any]) -> None:
     how = report["finetuning"]
-    say(f"{report['images']} images in {report['seconds']:.0f} s, {report['width']} features each.")
-    say(f"The backbone has learned the seen classes from {how['from']} on, with strength {how['strength']:g}.")
-    say("'pren fit DATA --finetune' with the same options finds what it has learned, and the features.")
+    say(f"{report['images']} photographs in {report['seconds']:.0f} s, {report['width']} features each.")
+    say(f"The backbone is fine-tuned from {how['from']} on, with strength {how['strength']:g}.")
+    say("'pren fit DATA --finetune' with the same options uses it and the features.")
 
 
 def _show(report: dict[str, Any]) -> None:
     fresh, seconds, problems = report["extracted"], report["seconds"], report["problems"]
-    rate = f", {fresh / seconds:.0f} images/s" if fresh else ""
-    say(f"{report['images']} images, {fresh} of them extracted now ({seconds:.0f} s{rate}).")
+    rate = f", {fresh / seconds:.0f} photographs/s" if fresh else ""
+    say(f"{report['images']} photographs, {fresh} of them extracted now ({seconds:.0f} s{rate}).")
     say(f"Their features ({report['width']} each) are in {report['folder']}.")
     if problems:
-        say(f"{len(problems)} files cannot be read, and will be left out:")
+        say(f"{len(problems)} files cannot be read and are left out:")
         for reason in problems:
             say(f"  {reason}")
 
 
-def _files(data: str, root: str | None, data_options: dict[str, Any]) -> list[ImageFiles]:
+def _files(settings: Settings) -> list[ImageFiles]:
     """The photographs of a data set, or of any folder."""
+    data, data_options = str(settings.data), dict(settings.options)
     from pren.data import DATASETS, load
     from pren.data.folder.class_tables import SIGNATURES
     from pren.images.files import ImageFolder, image_files
@@ -138,7 +134,7 @@ def _files(data: str, root: str | None, data_options: dict[str, Any]) -> list[Im
         return [ImageFolder(data)]
     if wants_images(data, data_options):
         data_options = {**data_options, "images": True}
-    problem, _ = load(data, root=root, **data_options)
+    problem, _ = load(data, root=settings.root, **data_options)
     if not has_photographs(problem):
         raise PrenError("no-photographs", f"{data} has no photographs to extract features from.")
     return [image_files(problem.train), image_files(problem.pool)]

@@ -1,8 +1,9 @@
-"""``pren fit``: fit a method, label the pool and keep it all in a run folder."""
+"""``pren fit``: fit a method, label the pool and write a run folder."""
 
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,77 +23,75 @@ if TYPE_CHECKING:
     from pren.runs.result import RunResult, RunState
 
 
+@dataclass(frozen=True)
+class RunChoice:
+    """The run folder: a new one, or one to resume or to continue."""
+
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="The run folder; by default under runs/.")] = None
+    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with this interrupted run.")] = None
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--continue", metavar="RUN", help="Start a new run from this one, after you have labelled more. Add --out."
+        ),
+    ] = None
+    no_report: Annotated[bool, options.output_option("--no-report", help="Write no report.html.")] = False
+
+    def __post_init__(self) -> None:
+        if self.start is not None and self.out is None:
+            raise PrenError("option-conflict", "--continue RUN makes a new run: name its folder with --out.")
+        if self.resume is not None and self.out is not None:
+            raise PrenError("option-conflict", "--resume RUN writes to the folder RUN: omit --out.")
+
+
 @bundled
 def fit(
     data: Annotated[str | None, options.Data] = None,
     *,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The run folder; by default a name under runs/.")
-    ] = None,
-    resume: Annotated[
-        Path | None, typer.Option("--resume", metavar="RUN", help="Go on with this run, which was interrupted.")
-    ] = None,
-    start: Annotated[
-        Path | None,
-        typer.Option(
-            "--continue",
-            metavar="RUN",
-            help="A new run with the settings and the model of this one, after you labelled more.",
-        ),
-    ] = None,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.html.")] = False,
-    json: Json = False,
-    talk: Talk,
     chosen: DataChoice,
     vision: BackboneChoice,
     method: options.MethodName = None,
     assignments: options.Assignments = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="The same seed gives the same model, with as many threads.", rich_help_panel=options.METHOD),
-    ] = None,
+    seed: Annotated[int | None, options.method_option(help="The same seed and threads give the same model.")] = None,
     trust: TrustChoice,
+    run: RunChoice,
     config: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE.yaml",
-            help="Settings, such as 'pren tune' writes; options win.",
-            rich_help_panel=options.RUNNING,
+        options.running_option(
+            metavar="FILE.yaml", help="Read settings from this file, such as one of 'pren tune'. Options override it."
         ),
     ] = None,
     accelerator: options.Accelerator = "auto",
     threads: options.Threads = None,
     processes: Processes,
+    json: Json = False,
+    talk: Talk,
 ) -> None:
     """Label photographs of classes that have no labelled ones.
 
-    DATA is a folder with images/CLASS/*.jpg (labelled), unlabelled/*.jpg and a description of every class
-    (signatures.csv or descriptions.csv). 'pren data check DATA' says what is missing.
+    DATA is a folder with images/CLASS/*.jpg (labelled), unlabelled/*.jpg, and descriptions
+    of all classes: signatures.csv or descriptions.csv. Check it with 'pren data check DATA'.
     """
     show_log(talk)
-    if start is not None and out is None:
-        raise PrenError("option-conflict", "--continue RUN makes a new run: name its folder with --out.")
-    if resume is not None and out is not None:
-        raise PrenError("option-conflict", "--resume RUN goes on in that folder: leave --out out.")
     settings = settings_of(chosen, vision, trust, data=data, method=method, assignments=assignments, seed=seed)
     fabric = launch(processes, accelerator)
     from pren.methods.registry import METHODS
     from pren.runs.fit import configure
     from pren.runs.run import Progress, run_config
 
-    quiet = talk.quiet or not fabric.is_global_zero  # of several processes, one speaks
+    quiet = talk.quiet or not fabric.is_global_zero  # one of several processes prints
     with extraction(quiet) as on_extract, rehearsals(quiet) as on_rehearsal:
         progress = Progress(None, on_extract, on_rehearsal)
-        wanted = configure(settings, resume=resume, start=start, file=config, fabric=fabric, progress=progress)
-        folder = resume or out or default_folder(wanted)
+        wanted = configure(settings, resume=run.resume, start=run.start, file=config, fabric=fabric, progress=progress)
+        folder = run.resume or run.out or default_folder(wanted)
         title = f"{METHODS[wanted.method].title} on {wanted.data}"
         with rounds(title, quiet) as on_round, interruptible(partial(how_to_resume, folder), quiet):
             result = run_config(
                 wanted,
                 folder,
-                resume=resume is not None,
-                start=start,
-                report=not no_report,
+                resume=run.resume is not None,
+                start=run.start,
+                report=not run.no_report,
                 command=command_line(),
                 progress=Progress(on_round, on_extract, on_rehearsal),
                 fabric=fabric,
@@ -102,7 +101,7 @@ def fit(
 
 
 def show_state(state: RunState) -> None:
-    """Say what a run is."""
+    """Print the title of a run."""
     title, *more = state.opening()
     say(title, style="bold")
     for line in more:
@@ -113,7 +112,7 @@ def show_state(state: RunState) -> None:
 
 
 def show_result(result: RunResult, every_class: bool = False) -> None:
-    """Say what a run is, what to expect of its labels, and where they are."""
+    """Print the title of a run, what to expect of its labels, and where they are."""
     show_state(result)
     say("")
     first, *rest = result.lines(every_class)
@@ -123,27 +122,25 @@ def show_result(result: RunResult, every_class: bool = False) -> None:
 
 
 def how_to_resume(folder: Path) -> str:
-    """What an interrupted run has left, and how to go on with it."""
+    """What an interrupted run has kept, and the command that goes on."""
     from pren.methods.storage import MODEL_FILE
 
     kept = (folder / MODEL_FILE).is_file()
-    left = "The model of the last finished round is kept and can be used." if kept else "No round was finished yet."
+    left = "The model of the last finished round is kept." if kept else "No round is finished yet."
     return f"{left} Go on with: pren fit --resume {shlex.quote(str(folder))}"
 
 
 def default_folder(config: RunConfig) -> Path:
-    """A name that tells runs apart: runs/cub-PS-gzsl-fold=1-pren-0."""
+    """A name per run, such as runs/cub-PS-gzsl-fold=1-pren-0."""
     backbone = config.params.get("backbone")
     if config.extractor is not None:
         asked = config.extractor
         way = "finetuned" if asked.finetune is not None else "trained" if asked.until is not None else "frozen"
         backbone = "-".join(filter(None, [way, "mirrored" if asked.mirrored else None, asked.backbone]))
-    # That these are photographs shows in the backbone.
-    options = {key: value for key, value in config.options.items() if key != "images"}
-    # Of a file the name without its ending; of a share like 0.2 all.
-    short = {key: Path(value).stem if isinstance(value, str) else value for key, value in options.items()}
+    own = {key: value for key, value in config.options.items() if key != "images"}  # the backbone implies them
+    short = {key: Path(value).stem if isinstance(value, str) else value for key, value in own.items()}
     chosen = [f"{key}={value}" for key, value in sorted(short.items())]
     setting = config.setting if config.setting != "zsl" else None
-    name = Path(config.data).resolve().stem  # also of "."
+    name = Path(config.data).resolve().stem  # "." has none
     parts = [name, config.split, setting, backbone, *chosen, config.method, str(config.params.get("seed", 0))]
-    return Path("runs") / "-".join(filter(None, parts)).replace("/", "-")  # as in clip:MODEL/TAG
+    return Path("runs") / "-".join(filter(None, parts)).replace("/", "-")  # of clip:MODEL/TAG

@@ -1,4 +1,4 @@
-"""``pren forecast``: what to expect before anything is labelled."""
+"""``pren forecast``: forecast how many labels will be right."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def forecast(
     rehearsals: options.Rehearsals = None,
     threads: options.Threads = None,
 ) -> None:
-    """Say how many labels will be right: seen classes are held out and play the unseen ones."""
+    """Forecast how many labels will be right, by tests on held-out seen classes."""
     show_log(talk)
     from pren.runs.outlook import outlooks
 

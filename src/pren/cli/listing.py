@@ -1,4 +1,4 @@
-"""``pren list``: what there is."""
+"""``pren list``: list the names that other verbs take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def list_names(
     kind: Annotated[Literal["methods", "datasets", "backbones", "encoders"], typer.Argument(help="What to list.")],
     pattern: Annotated[str, typer.Argument(metavar="[GLOB]", help="Only names that match, such as 'pren*'.")] = "*",
     stages: Annotated[
-        bool, typer.Option("--stages", help="Of one backbone: where --train-from can cut it, and what is kept.")
+        bool, typer.Option("--stages", help="List the stages of one backbone, for --train-from.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -46,24 +46,22 @@ def list_names(
 
 
 def _list_stages(kind: str, name: str, json: bool) -> None:
-    """Where a backbone can be cut."""
+    """List where a backbone can be cut."""
     from pren.images.finetune.tails import stages_of
 
     if kind != "backbones":
         raise PrenError(
-            "option-conflict", f"Backbones have stages, {kind} have none: pren list backbones --stages NAME."
+            "option-conflict", f"Only backbones have stages, not {kind}: pren list backbones --stages NAME."
         )
     found = stages_of(name)
     if json:
         print_json([{"name": s.name, "shape": list(s.shape), "bytes": s.bytes_per_image} for s in found])
         return
     if not found:
-        raise PrenError(
-            "stages-unknown", f"The stages of {name} cannot be told apart: train all of it, or keep it frozen."
-        )
+        raise PrenError("stages-unknown", f"The stages of {name} are not known: train all of it, or keep it frozen.")
     count = len(found)
     rows = [
         (s.name, str(count - place), " x ".join(map(str, s.shape)), f"{s.bytes_per_image / 1024:.0f} KB")
         for place, s in enumerate(found)
     ]
-    stdout().print(table(["stage", "from the end", "what goes into it", "kept per image"], rows))
+    stdout().print(table(["stage", "from the end", "input", "cache per photograph"], rows))

@@ -1,6 +1,6 @@
-"""Options that several verbs share: single ones, and those that belong together as one dataclass.
+"""Options that several verbs share: single ones, and groups as dataclasses.
 
-The names of a dataclass's fields are those of `pren.runs.settings.Settings`, so that a verb only passes them on.
+The fields of `DataChoice`, `BackboneChoice` and `TrustChoice` have the names of `pren.runs.settings.Settings`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import os
 import shlex
 import sys
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,13 +22,16 @@ from pren.foundation.plain_yaml import parse_yaml
 if TYPE_CHECKING:
     from pren.runs.settings import Settings
 
-DATA, BACKBONE, METHOD, TRUST, RUNNING = "Data", "Backbone", "Method", "Trust", "Running"
-EXPERT = "For experts"
-PANELS = (DATA, BACKBONE, METHOD, TRUST, RUNNING, EXPERT)  # in the order of the help
+# The panels of the help, in its order. Options without a panel come first: what a newcomer needs.
+DATA, BACKBONE, METHOD, RUNNING, OUTPUT, EXPERT = "Data", "Backbone", "Method", "Running", "Output", "For experts"
+PANELS = (DATA, BACKBONE, METHOD, RUNNING, OUTPUT, EXPERT)
+data_option, backbone_option, method_option, running_option, output_option, expert_option = (
+    partial(typer.Option, rich_help_panel=panel) for panel in PANELS
+)
 
 
 def use_threads(threads: int | None) -> int | None:
-    """Limit the threads of this process and of those that it starts."""
+    """Limit the threads of this process and of the processes that it starts."""
     if threads is not None:
         os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
         import torch
@@ -39,77 +43,49 @@ def use_threads(threads: int | None) -> int | None:
 
 
 Data = typer.Argument(metavar="DATA", help="A folder of photographs, a .npz file, or a name of 'pren list datasets'.")
-RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that 'pren fit' made.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder of 'pren fit'.")]
+Json = Annotated[bool, output_option("--json", help="Print the result as JSON.")]
 MethodName = Annotated[
     str | None,
     typer.Option(
-        "--method",
-        help="A name of 'pren list methods'; pren-pool by default. auto takes the method with the best forecast.",
-        rich_help_panel=METHOD,
+        "--method", help="A name of 'pren list methods', or auto: the one with the best forecast. Default: pren-pool."
     ),
 ]
 Assignments = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="A parameter of the method, such as heads=20. Repeat.",
-        rich_help_panel=METHOD,
-    ),
+    method_option("--set", metavar="NAME=VALUE", help="A parameter of the method, such as heads=20. Repeat."),
 ]
 Root = Annotated[
-    str | None,
-    typer.Option(
-        "--root", metavar="DIR", help="Where a benchmark's files are; $PREN_DATA by default.", rich_help_panel=DATA
-    ),
+    str | None, data_option("--root", metavar="DIR", help="The folder of a benchmark's files; $PREN_DATA by default.")
 ]
 Signatures = Annotated[
     str | None,
-    typer.Option(
+    data_option(
         "--signatures",
         metavar="NAME[,NAME]",
-        help="What describes the classes, if several do: attributes (default), sentences, names, or some.",
-        rich_help_panel=DATA,
+        help="How to describe the classes: attributes (default), sentences, names, or several of them.",
     ),
 ]
 Encoder = Annotated[
-    str | None,
-    typer.Option(
-        "--encoder", metavar="NAME", help="The text encoder for words; see 'pren list encoders'.", rich_help_panel=DATA
-    ),
+    str | None, data_option("--encoder", metavar="NAME", help="The text encoder, of 'pren list encoders'.")
 ]
 DataOptions = Annotated[
     list[str] | None,
-    typer.Option(
-        "--option",
-        metavar="NAME=VALUE",
-        help="More options of the data, such as fold=1. Repeat.",
-        rich_help_panel=EXPERT,
-    ),
+    expert_option("--option", metavar="NAME=VALUE", help="Another option of the data, such as fold=1. Repeat."),
 ]
 WeightsFile = Annotated[
     str | None,
-    typer.Option(
-        "--weights",
-        metavar="FILE",
-        help="The backbone's weights: a file, or 'random'. Trained ones by default.",
-        rich_help_panel=BACKBONE,
+    backbone_option(
+        "--weights", metavar="FILE", help="A file with the backbone's weights, or 'random'. Default: trained weights."
     ),
 ]
 CacheFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--cache", metavar="DIR", help="Where features are kept; $PREN_CACHE or ~/.cache/pren.", rich_help_panel=RUNNING
-    ),
+    Path | None, running_option("--cache", metavar="DIR", help="The folder for features; $PREN_CACHE or ~/.cache/pren.")
 ]
 Rehearsals = Annotated[
     int | None,
-    typer.Option(
-        "--rehearsals",
-        min=0,
-        help="How often to try the method on held-out classes, to tell how sure labels are; 0 for never.",
-        rich_help_panel=TRUST,
+    method_option(
+        "--rehearsals", min=0, help="How many tests on held-out classes, which measure how sure labels are; 0 for none."
     ),
 ]
 MinAccuracy = Annotated[
@@ -117,49 +93,37 @@ MinAccuracy = Annotated[
     typer.Option(
         "--min-accuracy",
         metavar="SHARE",
-        help="Label only what is so sure that this share of the labels is right, such as 0.95.",
-        rich_help_panel=TRUST,
+        help="Leave doubtful inputs without a label, so that this share of the labels is right, such as 0.95.",
     ),
 ]
-Accelerator = Annotated[
-    Literal["auto", "cpu", "cuda", "mps"],
-    typer.Option("--accelerator", help="Where to compute.", rich_help_panel=RUNNING),
-]
+Accelerator = Annotated[Literal["auto", "cpu", "cuda", "mps"], running_option("--accelerator", help="The device.")]
 Threads = Annotated[
     int | None,
-    typer.Option(
+    running_option(
         "--threads",
         min=1,
         callback=use_threads,
-        help="Threads of each process; one per core by default. Beside other busy programs, 1 is fastest.",
-        rich_help_panel=RUNNING,
+        help="Threads per process; one per core by default. On a busy machine, 1 is fastest.",
     ),
 ]
 
 
 @dataclass(frozen=True)
 class DataChoice:
-    """Which data are meant, beside their name."""
+    """How to read the data."""
 
-    setting: Annotated[
-        str | None, typer.Option(help="zsl (default), or gzsl if the pool has seen classes, too.", rich_help_panel=DATA)
-    ] = None
+    setting: Annotated[str | None, data_option(help="zsl (default), or gzsl if the pool has seen classes, too.")] = None
     signatures: Signatures = None
     encoder: Encoder = None
     root: Root = None
-    split: Annotated[str | None, typer.Option(help="Which split of a benchmark.", rich_help_panel=DATA)] = None
+    split: Annotated[str | None, data_option(help="The split of a benchmark.")] = None
     features_file: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE.mat", help="A benchmark's features: a name in its folder, or a path.", rich_help_panel=DATA
-        ),
+        str | None, data_option(metavar="FILE.mat", help="A benchmark's features: a name in its folder, or a path.")
     ] = None
     hold_out: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="In gzsl, put this share of the labelled photographs into the pool, to evaluate with.",
-            rich_help_panel=EXPERT,
+        expert_option(
+            metavar="SHARE", help="In gzsl, move this share of the labelled photographs into the pool, for evaluation."
         ),
     ] = None
     data_assignments: DataOptions = None
@@ -170,85 +134,79 @@ class BackboneChoice:
     """The backbone that photographs go through."""
 
     backbone: Annotated[
-        str | None,
-        typer.Option(help="A name of 'pren list backbones', or several: a+b.", rich_help_panel=BACKBONE),
+        str | None, typer.Option(help="The network for photographs: a name of 'pren list backbones', or several: a+b.")
     ] = None
     weights: WeightsFile = None
     finetune: Annotated[
         bool,
-        typer.Option(
-            "--finetune",
-            help="Let the last stage learn the seen classes first, if that helps held-out ones.",
-            rich_help_panel=BACKBONE,
+        backbone_option(
+            "--finetune", help="Train the last stage on the seen classes first, if that improves held-out ones."
         ),
     ] = False
     mirrored: Annotated[
         bool,
-        typer.Option(
-            "--mirrored",
-            help="Average the features with those of the mirror image: twice the time.",
-            rich_help_panel=BACKBONE,
+        backbone_option(
+            "--mirrored", help="Average the features over each photograph and its mirror image: twice the time."
         ),
     ] = False
     frozen: Annotated[
-        bool,
-        typer.Option(
-            "--frozen", help="Keep the backbone as it is, also for methods that train one.", rich_help_panel=BACKBONE
-        ),
+        bool, backbone_option("--frozen", help="Do not train the backbone, also for methods that can.")
     ] = False
     geometry: Annotated[
         Literal["whole", "timm"] | None,
-        typer.Option(help="Squeeze the whole photograph (default), or crop as timm does.", rich_help_panel=EXPERT),
+        expert_option(help="Resize the whole photograph (default), or crop as timm does."),
     ] = None
     train_from: Annotated[
         str | None,
-        typer.Option(
-            metavar="STAGE",
-            help="Train the backbone from this stage on; see 'pren list backbones --stages NAME'.",
-            rich_help_panel=EXPERT,
+        expert_option(
+            metavar="STAGE", help="Train the backbone from this stage on, of 'pren list backbones --stages NAME'."
         ),
     ] = None
     finetune_strength: Annotated[
-        float | None,
-        typer.Option(
-            min=0, max=1, help="How far --finetune goes, from 0 to 1; 0.25 by default.", rich_help_panel=EXPERT
-        ),
+        float | None, expert_option(min=0, max=1, help="How far --finetune goes; 0.25 by default.")
     ] = None
-    finetune_epochs: Annotated[
-        int | None, typer.Option(min=1, help="How often --finetune sees each photograph.", rich_help_panel=EXPERT)
-    ] = None
+    finetune_epochs: Annotated[int | None, expert_option(min=1, help="How many epochs --finetune trains.")] = None
     finetune_targets: Annotated[
         Literal["classes", "signatures", "both"] | None,
-        typer.Option(help="What --finetune learns; classes by default.", rich_help_panel=EXPERT),
+        expert_option(help="What --finetune learns; classes by default."),
     ] = None
     cache: CacheFolder = None
 
 
 @dataclass(frozen=True)
 class TrustChoice:
-    """How far labels can be trusted."""
+    """How far to trust labels."""
 
     rehearsals: Rehearsals = None
     min_accuracy: MinAccuracy = None
 
 
 @dataclass(frozen=True)
+class CellChoice:
+    """How to compute the results of several fits."""
+
+    jobs: Annotated[int, typer.Option(min=1, help="How many results to compute at a time.")] = 1
+    retry: Annotated[bool, typer.Option("--retry", help="Compute failed results again.")] = False
+    stored: Annotated[bool, typer.Option("--stored", help="Show stored results and compute nothing.")] = False
+
+
+@dataclass(frozen=True)
 class RunData:
     """Where the data of a run are now, if they have moved."""
 
-    data: Annotated[str | None, typer.Option("--data", metavar="PATH", help="Where the data are now.")] = None
+    data: Annotated[str | None, typer.Option("--data", metavar="PATH", help="The data, if they have moved.")] = None
     root: Root = None
     weights: WeightsFile = None
     cache: CacheFolder = None
 
     def said(self) -> dict[str, str | None]:
-        """By the names that `pren.runs` has for them."""
+        """As keywords of `pren.runs`."""
         cache = None if self.cache is None else str(self.cache)
         return {"data": self.data, "root": self.root, "weights": self.weights, "cache": cache}
 
 
 def settings_of(*choices: DataChoice | BackboneChoice | TrustChoice, **given: Any) -> Settings:
-    """What was said on the command line; the fields of choices and of settings have the same names."""
+    """The settings on the command line."""
     from pren.runs.settings import Settings
 
     said = {field.name: getattr(choice, field.name) for choice in choices for field in fields(choice)}
@@ -269,11 +227,11 @@ def parse_assignments(assignments: list[str] | None, flag: str = "--set", exampl
 
 
 def check_new(out: Path | None) -> None:
-    """Refuse to write over something."""
+    """Refuse to overwrite a file."""
     if out is not None and out.exists():
         raise PrenError("out-taken", f"{out} already exists: choose another --out or remove it.")
 
 
 def command_line() -> str:
-    """How this process was started, for the record."""
+    """The command of this process, for the record."""
     return shlex.join(["pren", *sys.argv[1:]])

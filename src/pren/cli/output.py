@@ -1,7 +1,7 @@
-"""What people see: results on standard output, progress and complaints on standard error.
+"""What a verb prints: results on standard output, progress and errors on standard error.
 
-Class and file names are hostile text: control characters (which could drive the terminal) are shown as escapes, and
-rich never reads them as markup. All that is shown goes through `visible`: what is said here, and what the library logs.
+Class and file names are hostile text. All text goes through `visible`, also the log of the library: control characters
+become escapes, and rich never reads text as markup.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from pren.cli.options import output_option
 from pren.foundation.text import visible
 
 
@@ -33,7 +34,7 @@ def stderr() -> Console:
 
 
 class _VisibleFormatter(logging.Formatter):
-    """Every message as one line that drives no terminal; a traceback below it stays as it is."""
+    """Escapes control characters in messages; a traceback below one stays as it is."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         return visible(super().formatMessage(record))
@@ -41,10 +42,10 @@ class _VisibleFormatter(logging.Formatter):
 
 @dataclass(frozen=True)
 class Talk:
-    """How much a command says on the way."""
+    """How much a verb prints while it works."""
 
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only the result and what goes wrong.")] = False
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more on the way.")] = False
+    quiet: Annotated[bool, output_option("--quiet", "-q", help="Print only results, warnings and errors.")] = False
+    verbose: Annotated[bool, output_option("--verbose", "-v", help="Print more details.")] = False
 
 
 def show_log(talk: Talk) -> None:
@@ -58,30 +59,30 @@ def show_log(talk: Talk) -> None:
 
 
 def safe(text: object) -> str:
-    """Any text for use among rich's markup."""
+    """Escape text for use in rich's markup."""
     return escape(visible(text))
 
 
 def say(text: object, console: Console | None = None, style: str = "") -> None:
-    """Print any text as one line, on standard output if nothing else is said."""
+    """Print text as one line, on standard output by default."""
     (console or stdout()).print(Text(visible(text), style), soft_wrap=True)
 
 
 def complain(code: str, message: str) -> None:
-    """Say what went wrong, as plain lines that can be searched and copied; the code is that of `PrenError`."""
+    """Print an error and the code of its `PrenError` as plain text, without line breaks of ours."""
     stderr().print(f"[bold red]Error[/] \\[{code}]: {escape(visible(message))}", soft_wrap=True)
 
 
 def print_json(content: Any) -> None:
-    """Write a result for machines."""
+    """Print a result as JSON."""
     typer.echo(json.dumps(content, indent=2, allow_nan=False))
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], numbers_from: int = 1) -> Table:
-    """A table with text on the left and, from column `numbers_from` on, figures on the right."""
+    """A table; columns from `numbers_from` on are aligned to the right."""
     result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for place, name in enumerate(header):
-        # Where a line is too narrow for a name, the rest of it stands below.
+        # A name that is too long for a line continues on the next: it is never cut.
         result.add_column(Text(visible(name)), justify="left" if place < numbers_from else "right", overflow="fold")
     for row in rows:
         result.add_row(*(Text(visible(cell)) for cell in row))
@@ -89,5 +90,5 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], numbers_from:
 
 
 def percent(share: float | None) -> str:
-    """0.664 as 66.4, as the field's tables have it."""
+    """0.664 as 66.4."""
     return "-" if share is None else f"{100 * share:.1f}"

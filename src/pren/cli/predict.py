@@ -1,4 +1,4 @@
-"""``pren predict``: label new images with a run's model."""
+"""``pren predict``: label new photographs or arrays with a model."""
 
 from __future__ import annotations
 
@@ -22,36 +22,35 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-KEPT = "Finished parts are kept: the same command goes on, with any number of processes."
+KEPT = "Finished parts are kept: the same command continues, with any number of processes."
 
 
 @dataclass(frozen=True)
 class TableChoice:
-    """The options about where labels go."""
+    """Where labels go."""
 
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where to write the labels: .csv, .jsonl or .parquet; printed by default."),
+        Path | None, typer.Option(metavar="FILE", help="Write the labels to this file: .csv, .jsonl or .parquet.")
     ] = None
     form: Annotated[
         str | None,
-        typer.Option("--format", help="csv, jsonl, parquet, label-studio or fiftyone; by default as --out ends."),
+        typer.Option("--format", help="csv, jsonl, parquet, label-studio or fiftyone; by default the ending of --out."),
     ] = None
     sort_into: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Also put the photographs into a folder per class there, with labels.csv."),
+        typer.Option(metavar="DIR", help="Sort the photographs into one folder per class in DIR, with labels.csv."),
     ] = None
     sort_as: Annotated[
         Literal["link", "symlink", "copy"],
-        typer.Option(help="Hard links (copies on another disk or from a .tar file), symbolic links or copies."),
+        typer.Option(help="How to sort: hard links (copies where those fail), symbolic links or copies."),
     ] = "link"
 
     def table(self) -> Path | None:
-        """The file."""
+        """The file for the labels."""
         return self.sort_into / "labels.csv" if self.out is None and self.sort_into is not None else self.out
 
     def sorter(self, predictor: Predictor, opened: Opened) -> Sorter | None:
-        """What sorts the photographs, if anything does."""
+        """The sorter; None without --sort-into."""
         from pren.foundation.files import make_folder
         from pren.label import Sorter
 
@@ -68,19 +67,20 @@ def predict(
     inputs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="INPUTS...",
-            help="Photographs, folders or .tar files of them, lists of their paths (.txt), or a .npy or .npz file.",
+            metavar="INPUTS...", help="Photographs, folders, .tar files, lists of paths (.txt), or a .npy or .npz file."
         ),
     ],
     *,
     where: TableChoice,
     column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With it, .csv files are lists: the column with the paths.")
+        str | None, typer.Option(metavar="NAME", help="Read paths from this column of .csv files.")
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many classes per image.")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="How many classes per input.")] = 5,
     weights: WeightsFile = None,
     cache: CacheFolder = None,
-    among: Annotated[str | None, typer.Option(help="unseen, seen or all; by default as the model was fitted.")] = None,
+    among: Annotated[
+        str | None, typer.Option(help="Candidates: unseen, seen or all; by default those of the fit.")
+    ] = None,
     min_accuracy: MinAccuracy = None,
     processes: Processes,
     accelerator: Accelerator = "auto",
@@ -88,18 +88,18 @@ def predict(
     json: Json = False,
     talk: Talk,
 ) -> None:
-    """Label photographs or feature vectors, best class first.
+    """Label photographs or features with a model.
 
-    With --out, what is finished outlives an interruption: the same command goes on from there.
+    After an interruption, the same command with --out continues.
     """
     show_log(talk)
     from pren.label import Wanted, find_writer, label, parts_folder, was_finished
 
     out, wanted = where.table(), Wanted(top, among, min_accuracy)
     if out is None and (where.form is not None or processes.devices * processes.nodes > 1):
-        raise PrenError("option-conflict", "--format, --devices and --nodes are for a file: say which with --out.")
+        raise PrenError("option-conflict", "--format, --devices and --nodes need a file: add --out.")
     if out is not None and was_finished(out):
-        print_json({"out": str(out)}) if json else say(f"{out} was finished before.")
+        print_json({"out": str(out)}) if json else say(f"{out} is finished already.")
         return
     check_new(out)
     _check_outside(where.sort_into, inputs)
@@ -117,7 +117,7 @@ def predict(
         if out is None:
             _print(predictor, opened, wanted, json)
             return
-        quiet = talk.quiet or not fabric.is_global_zero  # of several processes, one speaks
+        quiet = talk.quiet or not fabric.is_global_zero  # one of several processes prints
         with continued(parts_folder(out), quiet), extraction(quiet, "labelling") as on_progress:
             done = label(predictor, run, opened, out, form, wanted, sorter, command_line(), on_progress, fabric)
     if fabric.is_global_zero:
@@ -125,11 +125,11 @@ def predict(
 
 
 def _tell(done: Labelled, where: TableChoice, out: Path, json: bool) -> None:
-    """Say what became of the inputs."""
+    """Print how many inputs were labelled."""
     if json:
         print_json({**_facts(done.inputs, done.unreadable, done.unsure, done.ranks), "out": str(out)})
         return
-    unread = f" {done.unreadable} of them could not be read." if done.unreadable else ""
+    unread = f" {done.unreadable} of them cannot be read." if done.unreadable else ""
     unsure = f" {done.unsure} of them have no label: none is sure enough." if done.unsure else ""
     say(f"{done.inputs} predictions are in {out}.{unread}{unsure}")
     if where.sort_into is not None:
@@ -137,17 +137,14 @@ def _tell(done: Labelled, where: TableChoice, out: Path, json: bool) -> None:
 
 
 def _check_outside(folder: Path | None, inputs: list[Path]) -> None:
-    """Refuse to sort photographs into a folder that they are taken from: they would be found there the next time."""
+    """Refuse to sort into a folder of inputs: the next call would label the sorted photographs, too."""
     for source in inputs:
         if folder is not None and source.is_dir() and folder.resolve().is_relative_to(source.resolve()):
-            raise PrenError(
-                "sort-into-source",
-                f"{folder} is in {source}, where the photographs come from: sort into a folder elsewhere.",
-            )
+            raise PrenError("sort-into-source", f"{folder} is inside of the input {source}: sort into another folder.")
 
 
 def _print(predictor: Predictor, opened: Opened, wanted: Wanted, json: bool) -> None:
-    """Show the labels; the first ones are there when all are, so this is for few."""
+    """Print the labels when all are there: for few inputs."""
     found = predictor.label(opened, wanted.top, wanted.among, wanted.min_accuracy)
     reasons = list(filter(None, found.errors))
     if reasons and len(reasons) == len(found):
@@ -170,7 +167,7 @@ def _facts(inputs: int, unreadable: int, unsure: int, top: int) -> dict[str, Any
 
 
 def _lines(found: Predictions) -> list[list[Any]]:
-    """For people: a line for every class."""
+    """A line for every class."""
     lines: list[list[Any]] = []
     for row in found.rows():
         none = "cannot be read" if row.error else "not sure enough"

@@ -1,4 +1,4 @@
-"""Live progress: one line per finished round or part, and a bar where there is a terminal."""
+"""Progress: one line per finished round or part, and a bar in a terminal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SECONDS_BETWEEN_LINES = 10
 
 @contextmanager
 def rounds(title: str, quiet: bool = False) -> Iterator[OnRound | None]:
-    """Show the rounds of a run; yields what to call after every one, None to be quiet (of several processes)."""
+    """Show the rounds of a run; yields a function to call after each, None if quiet."""
     if quiet:
         yield None
         return
@@ -49,14 +49,14 @@ def rounds(title: str, quiet: bool = False) -> Iterator[OnRound | None]:
 
 
 def _figure(name: str, value: float) -> str:
-    """A figure of a round: whole numbers as they are, others with three digits."""
+    """A figure of a round, a float with three digits."""
     shown = f"{value:8.3f}" if isinstance(value, float) else f"{value:5d}"
     return f"{name.replace('_', '-')} {shown}"
 
 
 @contextmanager
 def counted(title: str, unit: str, quiet: bool = False) -> Iterator[Callable[[int, int, str], None]]:
-    """Show work whose parts are counted; yields what to call with how many are done, of how many, and a line."""
+    """Show work with counted parts; yields a function of parts done, all parts, and a line to print."""
     if quiet:
         yield lambda done, total, line: None
         return
@@ -73,7 +73,7 @@ def counted(title: str, unit: str, quiet: bool = False) -> Iterator[Callable[[in
 
 @contextmanager
 def extraction(quiet: bool = False, doing: str = "extracting") -> Iterator[OnProgress | None]:
-    """Show how far work on images is, how fast it goes and how long it will take; yields as `rounds` does."""
+    """Show how many photographs are done, the speed and the time left; yields as `rounds` does."""
     if quiet:
         yield None
         return
@@ -85,21 +85,22 @@ def extraction(quiet: bool = False, doing: str = "extracting") -> Iterator[OnPro
         def show(done: int, fresh: int, total: int) -> None:
             nonlocal started, said, last, before
             now = time.monotonic()
-            if done < before:  # other files begin: first the labelled ones, then the pool
+            if done < before:  # the pool begins after the labelled photographs
                 started = last
             last, before = now, done
             rate = fresh / max(now - started, 1e-9)
-            progress.update(task, completed=done, total=total, visible=fresh > 0, rate=f"{rate:.0f} images/s")
+            progress.update(task, completed=done, total=total, visible=fresh > 0, rate=f"{rate:.0f} photographs/s")
             if fresh and not console.is_terminal and now - said > SECONDS_BETWEEN_LINES:
                 said = now
-                console.print(f"  {doing} {done}/{total}   {rate:.0f} images/s   {(total - done) / rate:.0f} s left")
+                left = (total - done) / rate
+                console.print(f"  {doing} {done}/{total}   {rate:.0f} photographs/s   {left:.0f} s left")
 
         yield show
 
 
 @contextmanager
 def rehearsals(quiet: bool = False) -> Iterator[OnRehearsal | None]:
-    """Show how far rehearsals are; yields as `rounds` does."""
+    """Show how many rehearsals are done; yields as `rounds` does."""
     if quiet:
         yield None
         return
@@ -114,7 +115,7 @@ def rehearsals(quiet: bool = False) -> Iterator[OnRehearsal | None]:
 
 @contextmanager
 def interruptible(how_to_go_on: Callable[[], str], quiet: bool = False) -> Iterator[None]:
-    """On Ctrl-C, say what is left and how to go on, unless told to be quiet, and exit with 130."""
+    """On Ctrl-C, print how to continue unless quiet, and exit with 130."""
     try:
         yield
     except KeyboardInterrupt:
@@ -124,13 +125,13 @@ def interruptible(how_to_go_on: Callable[[], str], quiet: bool = False) -> Itera
 
 
 def continued(folder: Path, quiet: bool = False) -> AbstractContextManager[None]:
-    """On Ctrl-C, say that the same command goes on, unless told to be quiet, and exit with 130."""
-    return interruptible(lambda: f"What was finished is kept in {folder}: the same command goes on from there.", quiet)
+    """On Ctrl-C, print that the same command continues unless quiet, and exit with 130."""
+    return interruptible(lambda: f"Finished work is kept in {folder}: the same command continues.", quiet)
 
 
 @contextmanager
 def _bar(label: str, *columns: ProgressColumn) -> Iterator[tuple[Console, Progress]]:
-    """A bar where there is a terminal."""
+    """A bar, hidden unless in a terminal."""
     console = stderr()
     shown = (TextColumn(f"  {label}"), BarColumn(24), MofNCompleteColumn(), *columns)
     with Progress(*shown, console=console, transient=True, disable=not console.is_terminal) as progress:

@@ -1,4 +1,4 @@
-"""``pren report``: a run or an experiment as a page to look at."""
+"""``pren report``: write a run or an experiment as an HTML page."""
 
 from __future__ import annotations
 
@@ -22,12 +22,10 @@ log = logging.getLogger(__name__)
 @bundled
 def report(
     folder: Annotated[
-        Path,
-        typer.Argument(metavar="DIR", help="A run folder, or what 'pren compare', 'tune' or 'reproduce' wrote to."),
+        Path, typer.Argument(metavar="DIR", help="A run folder, or a folder of 'pren compare', 'tune' or 'reproduce'.")
     ],
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.html", help="Where to write it; not over a file. By default report.html in DIR."),
+        Path | None, typer.Option(metavar="FILE.html", help="A new file; by default report.html in DIR.")
     ] = None,
     *,
     where: RunData,
@@ -35,7 +33,7 @@ def report(
     json: Json = False,
     talk: Talk,
 ) -> None:
-    """Make one HTML file to look at: what to trust, what to label next, charts and photographs. It needs no network."""
+    """Write an HTML page: which labels to trust, what to label next, charts and photographs."""
     show_log(talk)
     check_new(out)
     from pren.report import write_report
@@ -50,7 +48,7 @@ def report(
 
 
 def _opened(folder: Path, where: RunData) -> RunResult:
-    """A run with its data; without them if they are not there, unless the caller says where they are."""
+    """A run with its data; without them if they have moved and the user does not say where to."""
     from dataclasses import replace
 
     from pren.runs.result import load_result
@@ -62,5 +60,5 @@ def _opened(folder: Path, where: RunData) -> RunResult:
     except PrenError as error:
         if any(said.values()):
             raise
-        log.warning("The report is without photographs: %s", error)
+        log.warning("The report has no photographs: %s", error)
         return replace(result, missing=str(error))

@@ -1,4 +1,4 @@
-"""``pren reproduce``: the paper's tables and figures."""
+"""``pren reproduce``: reproduce the paper's tables and figures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pren.cli.bundles import bundled
-from pren.cli.options import Json, Root, Threads, command_line
+from pren.cli.options import CellChoice, Json, Root, Threads, command_line
 from pren.cli.output import Talk, percent, print_json, say, show_log, stdout, table
 from pren.cli.progress import continued, counted
 from pren.foundation.errors import PrenError, suggest
@@ -29,32 +29,30 @@ def reproduce(
     *,
     root: Root = None,
     features_file: Annotated[
-        str | None, typer.Option(metavar="FILE.mat", help="A features file of the benchmarks' own folders.")
+        str | None, typer.Option(metavar="FILE.mat", help="A features file in the folders of the benchmarks.")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="How many; methods without randomness run once.")] = 3,
-    quick: Annotated[bool, typer.Option("--quick", help="Ten minutes: few heads, few rounds, one seed.")] = False,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds. Methods without randomness run once.")] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="Take ten minutes: few heads, few rounds, one seed.")] = False,
     paper_protocol: Annotated[
-        bool, typer.Option("--paper-protocol", help="GZSL with a random fifth of the seen images, as in the paper.")
+        bool, typer.Option("--paper-protocol", help="Test GZSL on a random fifth of the seen images, as in the paper.")
     ] = False,
     params: Annotated[
         list[Path] | None,
-        typer.Option(metavar="PATH", help="Parameters by method (YAML), or a folder of 'pren tune'. Can be repeated."),
+        typer.Option(metavar="PATH", help="Parameters by method (YAML), or a folder of 'pren tune'. Repeat."),
     ] = None,
-    cells: Annotated[
+    also: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FOLDER", help="A folder of 'pren compare' to take results from. Can be repeated."),
+        typer.Option("--cells", metavar="FOLDER", help="Take results from this folder of 'pren compare'. Repeat."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where cells, tables and figures are kept.")] = Path("reproduction"),
-    jobs: Annotated[int, typer.Option(min=1, help="How many cells at a time; they share the cores.")] = 1,
-    retry: Annotated[bool, typer.Option("--retry", help="Compute cells again that have failed.")] = False,
-    stored: Annotated[bool, typer.Option("--stored", help="Show what has been computed, and compute nothing.")] = False,
+    out: Annotated[Path, typer.Option(help="The folder for results, tables and figures.")] = Path("reproduction"),
+    cells: CellChoice,
     threads: Threads = None,
     json: Json = False,
     talk: Talk,
 ) -> None:
-    """Reproduce a table or figure of the paper with the data at hand; the rest says what is missing.
+    """Reproduce a table or figure of the paper with the data that are there, and list what is missing.
 
-    Each cell is computed once and kept: the same command goes on, and parts share their cells.
+    Every result is kept. The same command continues.
     """
     show_log(talk)
     from pren.methods.registry import METHODS
@@ -71,32 +69,29 @@ def reproduce(
     with counted(f"Reproducing {part}{' (QUICK)' if quick else ''}", "cells", talk.quiet) as show, continued(out):
 
         def on_cell(done: int, total: int, task: Task, result: Result) -> None:
-            figure = percent(result.figures.get("top1", result.figures.get("h")))
-            said = f"failed: {result.error}" if result.error is not None else f"{figure}   {result.fit_seconds:.1f} s"
-            show(done, total, f"{done:3d}/{total}   {task.config.data}   {METHODS[task.cell.method].title}   {said}")
+            title = METHODS[task.cell.method].title
+            show(done, total, f"{done:3d}/{total}   {task.config.data}   {title}   {_outcome(result)}")
 
-        sheets = run(
-            part,  # type: ignore[arg-type]  # it is one of them
-            plan,
-            out,
-            jobs=jobs,
-            retry=retry,
-            stored=stored,
-            also=cells or [],
-            command=command_line(),
-            on_cell=on_cell,
-        )
+        command = command_line()
+        sheets = run(part, plan, out, **vars(cells), also=also or [], command=command, on_cell=on_cell)  # type: ignore[arg-type]
     report_experiments(out)
     if json:
         print_json([sheet.model_dump(mode="json") for sheet in sheets])
         return
     _show(sheets)
     say("")
-    say(f"All of it is in {out}: NAME.md, .tex and .csv; for figures .png and .svg; report.html")
+    say(f"The results are in {out}: NAME.md, .tex and .csv; for figures .png and .svg; report.html")
+
+
+def _outcome(result: Result) -> str:
+    """The figure and the time of a result, or its error."""
+    if result.error is not None:
+        return f"failed: {result.error}"
+    return f"{percent(result.figures.get('top1', result.figures.get('h')))}   {result.fit_seconds:.1f} s"
 
 
 def _show(sheets: Sequence[Sheet]) -> None:
-    """Tables without columns of which nothing can be computed, and every note once: a terminal is narrow."""
+    """Print tables without columns that cannot be computed, and every note once: a terminal is narrow."""
     from pren.research.reproduction.tables import MISSING
 
     said: set[str] = set()

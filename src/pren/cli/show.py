@@ -1,4 +1,4 @@
-"""``pren show``: what is in a run folder."""
+"""``pren show``: show a run."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from pren.foundation.errors import PrenError
 def show(
     run: RunPath,
     labels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the labels: .csv, .jsonl or .parquet.")
+        Path | None, typer.Option(metavar="FILE", help="Also write the labels to this file: .csv, .jsonl or .parquet.")
     ] = None,
     form: Annotated[
-        str | None, typer.Option("--format", help="Of --labels: csv, jsonl, parquet, label-studio or fiftyone.")
+        str | None,
+        typer.Option("--format", help="The format of --labels: csv, jsonl, parquet, label-studio or fiftyone."),
     ] = None,
     *,
     json: Json = False,
     talk: Talk,
 ) -> None:
-    """Show what a run was asked to do, how it went and how good its labels are."""
+    """Show the settings, the rounds and the results of a run."""
     show_log(talk)
     from pren.runs.result import RunResult, load_state
 

@@ -17,16 +17,14 @@ from pren.foundation.errors import PrenError
 def suggest(
     run: RunPath,
     count: Annotated[int, typer.Option(min=1, help="How many photographs.")] = 20,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE.csv", help="Where to write a table to fill in; not over a file.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="A new file to fill in.")] = None,
     *,
     where: RunData,
     threads: Threads = None,
     json: Json = False,
     talk: Talk,
 ) -> None:
-    """Name the photographs of the pool whose labels would help most: unsure, and each standing for many others."""
+    """List the photographs to label next: doubtful ones that are similar to many others."""
     show_log(talk)
     from pren.foundation.files import write_csv
     from pren.runs.result import load_result
@@ -38,8 +36,8 @@ def suggest(
         if found.labels is None:
             raise PrenError(
                 "no-labels-file",
-                "Only a folder of photographs has a labels.csv: leave --out out. In a .npz file the array 'given' has "
-                "labels that you give.",
+                "Only a folder of photographs has a labels.csv: omit --out. In a .npz file, put labels into the array "
+                "'given'.",
             )
         write_csv(out, ("file", "class"), found.rows())
     if json:
@@ -52,11 +50,11 @@ def suggest(
     stdout().print(table(["input", "label now", "runner-up", "sure, per cent"], rows, 3))
     if out is not None:
         there = "" if found.labels == out.absolute() else f", save it as {_from_here(found.labels)}"
-        say(f"Fill in the classes in {out}{there}, and fit again: labels that you give are learned from.")
+        say(f"Fill in the classes in {out}{there}, and fit again.")
     elif found.labels is not None:
-        say("With --out FILE.csv you get a table to fill in.")
+        say("Add --out FILE.csv for a table to fill in.")
 
 
 def _from_here(path: Path | None) -> Path | None:
-    """A path as a person in this folder would write it."""
+    """A path relative to the working folder if it is in it."""
     return path.relative_to(Path.cwd()) if path is not None and path.is_relative_to(Path.cwd()) else path

@@ -1,4 +1,4 @@
-"""``pren tune``: choose a method's parameters on validation classes."""
+"""``pren tune``: choose the parameters of a method on validation classes."""
 
 from __future__ import annotations
 
@@ -25,16 +25,11 @@ if TYPE_CHECKING:
 def tune(
     data: Annotated[str, options.Data],
     *,
-    method: Annotated[
-        str, typer.Option("--method", help="A name of 'pren list methods'.", rich_help_panel=options.METHOD)
-    ],
-    trials: Annotated[int, typer.Option(min=1, help="How many there are to be in all.")] = 50,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where to keep the study; by default under tuning/.")
-    ] = None,
+    method: Annotated[str, typer.Option("--method", help="A name of 'pren list methods'.")],
+    trials: Annotated[int, typer.Option(min=1, help="How many trials in all.")] = 50,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder; by default under tuning/.")] = None,
     start: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Try the parameters of this configuration first, not the defaults."),
+        Path | None, typer.Option(metavar="FILE.yaml", help="Try the parameters in this file first, not the defaults.")
     ] = None,
     json: Json = False,
     talk: Talk,
@@ -42,24 +37,14 @@ def tune(
     vision: BackboneChoice,
     assignments: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="A parameter that is fixed, not chosen. Repeat.",
-            rich_help_panel=options.METHOD,
-        ),
+        options.method_option("--set", metavar="NAME=VALUE", help="A parameter that stays fixed. Repeat."),
     ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            min=0, help="The same seed gives the same parameters, with as many threads.", rich_help_panel=options.METHOD
-        ),
-    ] = 0,
+    seed: Annotated[int, options.method_option(min=0, help="The same seed and threads give the same result.")] = 0,
     threads: options.Threads = None,
 ) -> None:
-    """Choose a method's parameters without a look at the test: on validation folds, or folds of the seen classes.
+    """Choose the parameters of a method on validation folds, or on folds of the seen classes.
 
-    The same command goes on with a study that was interrupted.
+    After an interruption, the same command continues.
     """
     show_log(talk)
     from pren.foundation.extras import need
@@ -78,17 +63,20 @@ def tune(
     with counted(title, "trials", talk.quiet) as show, extraction(talk.quiet) as on_extract, continued(folder):
 
         def on_trial(number: int, trial: Trial, best: Trial | None) -> None:
-            result = f"failed: {trial.error}" if trial.value is None else percent(trial.value)
-            best_so_far = percent(best.value) if best is not None else "-"
-            show(number, trials, f"{number:3d}/{trials}   {result}   best {best_so_far}   {trial.seconds:.1f} s")
+            show(number, trials, f"{number:3d}/{trials}   {_outcome(trial, best)}")
 
         study = partial(run, config, folder, trials=trials, seed=seed, start=first, command=command_line())
         tuned = study(on_trial=on_trial, on_extract=on_extract)
     (print_json if json else _show)(_summary(tuned, folder))
 
 
+def _outcome(trial: Trial, best: Trial | None) -> str:
+    result = f"failed: {trial.error}" if trial.value is None else percent(trial.value)
+    return f"{result}   best {percent(None if best is None else best.value)}   {trial.seconds:.1f} s"
+
+
 def _default_folder(config: RunConfig) -> Path:
-    """A name that tells studies apart: tuning/cub-PS-gzsl-eszsl."""
+    """A name per study, such as tuning/cub-PS-gzsl-eszsl."""
     setting = config.setting if config.setting != "zsl" else None
     parts = [Path(config.data).stem, config.split, setting, config.options.get("signatures"), config.method]
     return Path("tuning") / "-".join(str(part) for part in parts if part)
@@ -103,7 +91,7 @@ def _show(summary: dict[str, Any]) -> None:
     weights = {} if summary["signature_weights"] is None else {"signature_weights": summary["signature_weights"]}
     stdout().print(table(["parameter", "value"], {**summary["params"], **weights}.items(), 2))
     if summary["failed"]:
-        say(f"{summary['failed']} of {summary['trials']} trials failed; {summary['study']} says why.", stderr())
+        say(f"{summary['failed']} of {summary['trials']} trials failed: see {summary['study']}.", stderr())
     say(f"Try next: pren fit --config {shlex.quote(summary['config'])}")
 
 

@@ -1,6 +1,6 @@
-"""Labels of any number of images, as files: in parts that survive an interruption, then as one table.
+"""Label any number of inputs and write a table, in parts that survive an interruption.
 
-`label` does all of it; `WRITERS` are the forms that the table can have.
+`label` does all of it; `WRITERS` are the formats of the table.
 """
 
 from pren.label.formats import WRITERS, find_writer, write_labels

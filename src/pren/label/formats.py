@@ -1,4 +1,4 @@
-"""The forms that a table of labels can have. All are written a few rows at a time."""
+"""The formats of a table of labels. All are written a few rows at a time."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from pren.foundation.files import csv_text, replacing
 from pren.label.predictions import Predictions, Row, cells, header
 
 Batches = Iterable[list[Row]]
-Write = Callable[[Path, int, Batches], None]  # to a file, so many classes for each input, batches of rows
+Write = Callable[[Path, int, Batches], None]  # file, classes per input, batches of rows
 
 
 def find_writer(out: Path, name: str | None = None) -> str:
-    """The format that is named, or that the ending of a file stands for.
+    """The named format, or that of the ending of a file.
 
     Raises:
-        PrenError: If there is none, or what it needs is not installed.
+        PrenError: If there is none, or a package that it needs is missing.
     """
     name = out.suffix.lower().removeprefix(".") if name is None else name
     if name not in WRITERS:
         raise PrenError(
             "unknown-format",
-            f"The ending of {out} names no format: end it in .csv, .jsonl or .parquet, or add --format. "
-            + suggest(name, WRITERS),
+            f"The format of {out} is unknown: use .csv, .jsonl or .parquet, or add --format. {suggest(name, WRITERS)}",
         )
     if name == "parquet":
         need("pyarrow.parquet", "parquet")
@@ -35,14 +34,14 @@ def find_writer(out: Path, name: str | None = None) -> str:
 
 
 def write_labels(labels: Predictions, out: Path, name: str | None = None) -> None:
-    """Write labels in the format that is named, or that the ending of the file stands for."""
+    """Write labels in the named format, or that of the ending of the file."""
     writer = WRITERS[find_writer(out, name)]
     with replacing(out) as temporary:
         writer(temporary, labels.top, [list(labels.rows())])
 
 
 def write_csv(path: Path, ranks: int, batches: Batches) -> None:
-    """A row for every image; text as spreadsheets take it."""
+    """A row for every input; text is safe for spreadsheets."""
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write(csv_text([header(ranks)]))
         for batch in batches:
@@ -50,14 +49,14 @@ def write_csv(path: Path, ranks: int, batches: Batches) -> None:
 
 
 def write_jsonl(path: Path, ranks: int, batches: Batches) -> None:
-    """An object for every image."""
+    """An object for every input."""
     with path.open("w", encoding="utf-8") as file:
         for batch in batches:
             file.writelines(_json(row.to_json()) + "\n" for row in batch)
 
 
 def write_parquet(path: Path, ranks: int, batches: Batches) -> None:
-    """The columns of the CSV, nothing (null) where that has nothing."""
+    """The columns of the CSV; null for empty cells."""
     arrow, parquet = need("pyarrow", "parquet"), need("pyarrow.parquet", "parquet")
     numbers = ("score", "confidence", "familiarity")
     kinds = [(name, arrow.float64() if name.startswith(numbers) else arrow.string()) for name in header(ranks)]
@@ -72,14 +71,14 @@ def write_parquet(path: Path, ranks: int, batches: Batches) -> None:
 
 
 def write_label_studio(path: Path, ranks: int, batches: Batches) -> None:
-    """Tasks with predictions, for a labelling interface whose image and choices are called "image" and "choice"."""
+    """Tasks with predictions, for a labelling interface with an image "image" and choices "choice"."""
     _write_list(path, "[\n", (_task(row) for batch in batches for row in batch), "\n]\n")
 
 
 def write_fiftyone(path: Path, ranks: int, batches: Batches) -> None:
     """``labels.json`` of a FiftyOneImageClassificationDataset.
 
-    It goes to an absolute path as it stands, and looks for any other in its folder, without the ending.
+    It takes absolute paths, or paths in its folder without the ending.
     """
 
     def labels() -> Iterator[str]:

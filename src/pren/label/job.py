@@ -1,4 +1,4 @@
-"""Label any number of images: a part at a time, kept at once, and joined in order at the end."""
+"""Label any number of inputs: in parts that are written at once and joined at the end."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from pren.trust import TRUST_FILE
 
 log = logging.getLogger(__name__)
 
-ROWS = 4096  # of a part
-SHOWN = 20  # how many of the files that cannot be read are named
-OnLabelled = Callable[[int, int, int], None]  # inputs done, of them now, inputs in all
+ROWS = 4096  # per part
+SHOWN = 20  # warnings about unreadable files
+OnLabelled = Callable[[int, int, int], None]  # inputs done, done by this call, all inputs
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which labels, as `Predictor.label` has it."""
+    """Which labels; see `Predictor.label`."""
 
     top: int = 5
     among: str | None = None
@@ -40,7 +40,7 @@ class Wanted:
 
 @dataclass
 class Labelled:
-    """What became of the inputs: how many there were, could not be read, have no label; of how many classes each."""
+    """Counts: inputs, classes per input, inputs that cannot be read, inputs without a label."""
 
     inputs: int
     ranks: int
@@ -49,7 +49,7 @@ class Labelled:
     first_error: str = ""
 
     def watch(self, batches: Iterator[list[Row]]) -> Iterator[list[Row]]:
-        """Count on the way, and say what cannot be read."""
+        """Count rows, and warn of unreadable files."""
         for batch in batches:
             for row in batch:
                 if row.error:
@@ -74,24 +74,24 @@ def label(
     on_progress: OnLabelled | None = None,
     fabric: Fabric | None = None,
 ) -> Labelled:
-    """Write a table of labels; what an interrupted call has finished is taken from there.
+    """Write a table of labels; finished parts of an interrupted call are used.
 
-    Several processes take turns with the parts, and the first one joins them. They have to see the same folder.
+    Several processes share the parts, and the first one joins them. They need a common folder.
 
     Args:
         predictor: With the model of `run`.
         run: The folder of the model.
-        opened: What to label.
-        out: The table. Its parts are in a folder beside it until it is whole.
+        opened: The inputs.
+        out: The table. Its parts are in a folder beside it until it is complete.
         form: One of `WRITERS`.
         wanted: Which labels.
-        sorter: Sorts the photographs into folders, too.
-        command: For the message that others get who want to write the same table.
-        on_progress: Called after every few images.
-        fabric: The processes, launched; None for this one alone.
+        sorter: Also sorts the photographs into folders.
+        command: For the message to another process that wants to write the same table.
+        on_progress: Called after every few inputs.
+        fabric: The processes, launched; None for this one.
 
     Raises:
-        PrenError: If the table cannot be written, another process is at it, or no input can be read.
+        PrenError: If the table cannot be written, another process writes it, or no input can be read.
     """
     fabric = fabric or single_process()
     among, _ = predictor.check(wanted.top, wanted.among, wanted.min_accuracy)
@@ -108,7 +108,7 @@ def label(
                 lock = Lock(parts.folder, command)
                 parts.claim()
         with agreed(fabric):
-            parts.check()  # on another machine, it may not be the same folder or the same images
+            parts.check()  # another machine may see another folder or other files
         with agreed(fabric), parts.telling_others():
             own = range(fabric.global_rank, len(sizes), fabric.world_size)
             _label_parts(predictor, opened, parts, wanted, own, on_progress)
@@ -118,7 +118,7 @@ def label(
                 _join(parts, sizes, form, done, sorter)
     finally:
         if lock is not None:
-            if not parts.any():  # a folder with nothing in it would only be in the way
+            if not parts.any():  # do not leave an empty folder
                 parts.remove()
             lock.release()
     return done
@@ -131,7 +131,7 @@ def _label_parts(
     own = sum(min(ROWS, len(opened) - number * ROWS) for number in numbers)
     before = own - sum(min(ROWS, len(opened) - number * ROWS) for number in left)
     if before:
-        log.info("%d of %d images are labelled already, and kept in %s.", before, own, parts.folder)
+        log.info("%d of %d inputs are labelled already, in %s.", before, own, parts.folder)
     now = 0
     for number in left:
         part = opened.part(number * ROWS, (number + 1) * ROWS)
@@ -146,21 +146,21 @@ def _label_parts(
 
 
 def _join(parts: Parts, sizes: list[int], form: str, done: Labelled, sorter: Sorter | None) -> None:
-    """Make the table of the parts, and remove these; a table without a single label is none."""
+    """Join the parts into the table and remove them; a `PrenError` if no input can be read."""
     with replacing(parts.out) as temporary:
         rows = done.watch(parts.read(sizes))
         WRITERS[form](temporary, done.ranks, rows if sorter is None else sorter.watch(rows))
         if done.unreadable > SHOWN:
-            log.warning("%d more cannot be read: see the column error.", done.unreadable - SHOWN)
+            log.warning("%d more cannot be read: see the column 'error'.", done.unreadable - SHOWN)
         if done.inputs and done.unreadable == done.inputs:
             parts.remove()
-            many = f"None of the {done.inputs} images can be read: "
+            many = f"None of the {done.inputs} inputs can be read: "
             raise PrenError("input-unreadable", f"{many if done.inputs > 1 else ''}{done.first_error}")
         parts.finish(temporary)
     parts.remove()
 
 
 def _digest(run: Path) -> str:
-    """Of the model, and of how far it is to be trusted."""
+    """A hash of the model and its trust."""
     files = [run / name for name in (MODEL_FILE, TRUST_FILE) if (run / name).is_file()]
     return hashlib.sha256("".join(map(sha256, files)).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Finished parts of a table, in a folder beside it, so that an interruption costs one part at most."""
+"""Finished parts of a table, in a folder beside it: an interruption loses one part at most."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ FINISHED = "finished.json"
 FAILED = "failed"
 PART = "[0-9]*.jsonl"
 FORMAT = 1
-LONG = 3600.0  # seconds
-PAUSE = 0.2
+LONG, PAUSE = 3600.0, 0.2  # seconds
 MOST_BYTES = 1 << 30
 
 
 def was_finished(out: Path) -> bool:
-    """Whether a table is whole and its parts were about to be removed when something came between; they are now."""
+    """Whether a table is complete, though removing its parts was interrupted; removes them then."""
     folder = parts_folder(out)
     try:
         left = sorted(path.name for path in folder.iterdir())
         if left and json.loads(read_bytes(folder / FINISHED, 1 << 10)) != _stamp(out):
             return False
-        if not left and not out.is_file():  # the folder goes last
+        if not left and not out.is_file():  # the folder is removed last
             return False
     except (PrenError, OSError, ValueError, RecursionError):
         return False
@@ -40,16 +39,16 @@ def was_finished(out: Path) -> bool:
 
 
 def parts_folder(out: Path) -> Path:
-    """Where the parts of a table are."""
+    """The folder with the parts of a table."""
     return out.with_name(f"{out.name}.parts")
 
 
 class Parts:
-    """The parts of one table; each is there whole or not at all.
+    """The parts of one table, each written in one step.
 
     Args:
         out: The table.
-        facts: What it is a table of, JSON-ready: parts of another one are refused.
+        facts: What identifies the table, JSON-ready: parts of another one are refused.
     """
 
     def __init__(self, out: Path, facts: dict[str, Any]) -> None:
@@ -65,13 +64,11 @@ class Parts:
             raise PrenError("write-failed", f"Cannot write {self.out}: {error.strerror or error}.") from error
 
     def claim(self) -> None:
-        """Say whose parts these are; a `PrenError` if they are those of another table."""
+        """Note which table the parts belong to; a `PrenError` if it is another one."""
         (self.folder / FAILED).unlink(missing_ok=True)
         if not (self.folder / MANIFEST).exists():
             if any(part.name != LOCK and not part.name.startswith(WRITING) for part in self.folder.iterdir()):
-                raise PrenError(
-                    "out-taken", f"{self.folder} holds something else: choose another --out, or move the folder away."
-                )
+                raise PrenError("out-taken", f"{self.folder} has other files: choose another --out, or move them.")
             write_json(self.folder / MANIFEST, self._facts)
         self.check()
 
@@ -86,13 +83,13 @@ class Parts:
         if other:
             raise PrenError(
                 "parts-other",
-                f"{self.folder} has parts of another table (other {', '.join(other)}): give the same command as before "
-                "to go on, or remove the folder, or choose another --out.",
+                f"{self.folder} has parts of another table (other {', '.join(other)}): repeat the earlier command, "
+                "remove the folder, or choose another --out.",
             )
 
     @contextmanager
     def telling_others(self) -> Iterator[None]:
-        """Let processes that `wait` know if something goes wrong here."""
+        """End the `wait` of other processes if this one fails."""
         try:
             yield
         except PrenError:
@@ -101,9 +98,9 @@ class Parts:
             raise
 
     def wait(self, count: int) -> None:
-        """Wait until all parts are there, or something went wrong elsewhere, or nothing has happened for long.
+        """Wait until all parts are there, a process has failed, or no part has come for long.
 
-        Parts may take longer than one process waits for another one's word.
+        A part may take longer than processes wait for a message of another.
         """
         number, last = 0, time.monotonic()
         while number < count and not (self.folder / FAILED).exists() and time.monotonic() - last < LONG:
@@ -117,16 +114,16 @@ class Parts:
         return self._path(number).is_file()
 
     def any(self) -> bool:
-        """Whether there is any."""
+        """Whether there is any part."""
         return any(self.folder.glob(PART))
 
     def write(self, number: int, rows: Iterable[Row]) -> None:
-        """Keep a part."""
+        """Write a part."""
         lines = (json.dumps(row.to_json(), ensure_ascii=False, allow_nan=False) for row in rows)
         write_bytes(self._path(number), "".join(f"{line}\n" for line in lines).encode())
 
     def read(self, sizes: Sequence[int]) -> Iterator[list[Row]]:
-        """The rows of all parts, a part at a time; so many they have."""
+        """The rows of each part; `sizes` are their numbers."""
         for number, size in enumerate(sizes):
             path = self._path(number)
             try:
@@ -138,15 +135,15 @@ class Parts:
                 yield rows
             except (ValueError, LookupError, TypeError, RecursionError) as error:
                 raise PrenError(
-                    "damaged", f"{path} is damaged ({reason(error)}): remove it, and give the command again."
+                    "damaged", f"{path} is damaged ({reason(error)}): remove it and repeat the command."
                 ) from error
 
     def finish(self, table: Path) -> None:
-        """Note that all parts are in this table, which has only to get its name."""
+        """Note that this table, not yet renamed, has all parts."""
         write_json(self.folder / FINISHED, _stamp(table))
 
     def remove(self) -> None:
-        """Remove them all, and nothing else that somebody has put there."""
+        """Remove all parts, and no other file."""
         _remove(self.folder)
 
     def _path(self, number: int) -> Path:
@@ -154,14 +151,14 @@ class Parts:
 
 
 def _stamp(path: Path) -> list[int]:
-    """What a file keeps when it gets another name."""
+    """What identifies a file after it is renamed."""
     known = path.stat()
     return [known.st_ino, known.st_size, known.st_mtime_ns]
 
 
 def _remove(folder: Path) -> None:
-    with suppress(OSError):  # the table is what counts
-        # What says that the table is whole stays longest: this may be interrupted as well.
+    with suppress(OSError):  # the table is complete all the same
+        # FINISHED comes last, as this may be interrupted, too.
         for pattern in (PART, f"{WRITING}*", MANIFEST, FAILED, LOCK, FINISHED):
             for part in folder.glob(pattern):
                 part.unlink()

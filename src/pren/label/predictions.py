@@ -1,4 +1,4 @@
-"""Labels of inputs, the same for `fit` and `predict`: arrays in memory, a row for every input in a table."""
+"""Labels of inputs, the same for `fit` and `predict`: arrays in memory, rows in a table."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from pren.problem import UNKNOWN, ClassTable
 
 
 class Row(NamedTuple):
-    """What is known of one input; the same in every format.
+    """The result of one input, the same in every format.
 
     Attributes:
         input: The path of its file, or its number where inputs are arrays.
         classes: Its best classes and their scores, best first; none if it has no label.
         confidence: How likely the best class is right, from 0 to 1; None if that is not known.
-        familiarity: From 0 to 1: near 0, it looks like none of the classes; None if that is not known.
+        familiarity: From 0 (unlike all classes) to 1; None if that is not known.
         error: Why it cannot be read; "" if it can.
     """
 
@@ -40,7 +40,7 @@ class Row(NamedTuple):
         return self.classes[0][0] if self.classes else ""
 
     def to_json(self) -> dict[str, Any]:
-        """As an object of JSON's."""
+        """As a JSON object."""
         return {
             "input": self.input,
             "classes": [{"class": name, "score": score} for name, score in self.classes],
@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Row:
-        """What `to_json` made an object of."""
+        """The inverse of `to_json`."""
         classes = tuple((best["class"], best["score"]) for best in content["classes"])
         return cls(content["input"], classes, content["confidence"], content["familiarity"], content["error"] or "")
 
@@ -61,13 +61,13 @@ class Predictions:
     """The best classes of N inputs.
 
     Attributes:
-        inputs: (N,) the path of each file, or the number of an input that is no file.
-        classes: (N, top) rows of the class table, best first; `UNKNOWN` (-1) where there is none: an input cannot be
-            read, has no label that is sure enough, or there are fewer candidates.
+        inputs: (N,) the path of each file, or the number of each array.
+        classes: (N, top) rows of the class table, best first; `UNKNOWN` (-1) where an input cannot be read, no label
+            is sure enough, or there are fewer candidates.
         scores: (N, top) their scores; NaN where there is no class.
-        confidence: (N,) how likely the best class is right, from 0 to 1; NaN where that is not known: the model was not
-            rehearsed, or other classes were asked for than it was fitted for.
-        familiarity: (N,) from 0 to 1: near 0, an input looks like none of the classes; NaN where that is not known.
+        confidence: (N,) how likely the best class is right, from 0 to 1; NaN if the model was not rehearsed, or
+            if the candidates are not those that it was fitted for.
+        familiarity: (N,) from 0 (unlike all classes) to 1; NaN if that is not known.
         errors: (N,) why an input cannot be read; "" if it can.
         table: The class table.
     """
@@ -95,7 +95,7 @@ class Predictions:
 
     @property
     def top(self) -> int:
-        """How many classes an input can have."""
+        """How many classes per input."""
         return int(self.classes.shape[1])
 
     def rows(self) -> Iterator[Row]:
@@ -108,12 +108,12 @@ class Predictions:
                 tuple((names[row], score) for row, score in best if row != UNKNOWN),
                 _share(self.confidence[place]),
                 _share(self.familiarity[place]),
-                # A path on disk can be any bytes, but tables are UTF-8; names are text already.
+                # A path can be any bytes, but tables are UTF-8.
                 self.errors[place].encode("utf-8", "backslashreplace").decode(),
             )
 
     def with_unreadable(self, reasons: Mapping[str, str]) -> Predictions:
-        """The same in the order of names, with inputs that cannot be read, by name and reason."""
+        """The same sorted by name, with inputs that cannot be read, by name and reason."""
         names, more = [*self.inputs, *reasons], len(reasons)
         errors = [*self.errors, *reasons.values()]
         order = sorted(range(len(names)), key=names.__getitem__)
@@ -158,24 +158,20 @@ class Predictions:
 
 
 def header(top: int) -> list[str]:
-    """The columns of a table with so many classes for each input."""
+    """The columns of a table with `top` classes per input."""
     more = (f"{what}_{rank}" for rank in range(2, top + 1) for what in ("class", "score"))
     return ["input", "class", "score", "confidence", "familiarity", *more, "error"]
 
 
 def cells(row: Row, top: int) -> list[Any]:
-    """A row of that table; None where there is nothing."""
+    """A row of that table; None for an empty cell."""
     best: list[Any] = [cell for pair in row.classes for cell in pair]
     best += [None] * (2 * top - len(best))
     return [row.input, *best[:2], row.confidence, row.familiarity, *best[2:], row.error or None]
 
 
 def read_csv(path: Path) -> Iterator[Row]:
-    """Read a table that pren wrote, row by row: there may be millions.
-
-    Raises:
-        PrenError: If it is something else.
-    """
+    """Read a table of labels row by row; a `PrenError` if it is something else."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file, strict=True)
@@ -197,12 +193,12 @@ def read_csv(path: Path) -> Iterator[Row]:
 
 
 def named(inputs: Sequence[str] | None, count: int) -> tuple[str, ...]:
-    """What to call inputs: their files, or their numbers."""
+    """The names of inputs: their files, or their numbers."""
     return tuple(map(str, range(count))) if inputs is None else tuple(inputs)
 
 
 def _share(value: float) -> float | None:
-    """Four digits are more than anything here is known to."""
+    """Rounded: more digits would be noise."""
     return None if math.isnan(value) else round(float(value), 4)
 
 

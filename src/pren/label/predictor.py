@@ -1,4 +1,4 @@
-"""A saved model as people use it: photographs or arrays in, classes out."""
+"""Use a fitted model: from photographs or arrays to classes."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from pren.runs.store.models import load_model
 from pren.training.processes import single_process
 from pren.trust import Trust
 
-NUMBERS = 1 << 24  # how many are in memory at once: a hundred photographs
-Picture = str | Path | bytes | Image.Image | NDArray[np.uint8]
-OnPredicted = Callable[[int], None]  # how many inputs are done
+NUMBERS = 1 << 24  # in memory at once: a hundred photographs
+Photograph = str | Path | bytes | Image.Image | NDArray[np.uint8]
+OnPredicted = Callable[[int], None]  # inputs done
 
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """N inputs as the model or its backbone takes them, and what to call each; see `Predictor.open`."""
+    """N inputs as the model or its backbone takes them, and their names; see `Predictor.open`."""
 
     names: Sequence[str]
     inputs: Inputs
@@ -49,20 +49,20 @@ class Opened:
         return len(self.names)
 
     def part(self, start: int, end: int) -> Opened:
-        """Those from `start` to before `end`."""
+        """The inputs from `start` to before `end`."""
         return Opened(self.names[start:end], self.inputs.select(np.arange(start, min(end, len(self)))))
 
     def looks(self) -> str:
-        """A hash that shows whether they are still the same: of files their paths, sizes and times."""
+        """A hash of the inputs; for files, of their paths, sizes and times."""
         known = self.inputs.looks() if isinstance(self.inputs, ImageFiles) else self.inputs.digest()
         return known.hex()
 
 
-Images = Picture | Sequence[Picture] | Inputs | Array | Opened
+Images = Photograph | Sequence[Photograph] | Inputs | Array | Opened
 
 
 class _Part(NamedTuple):
-    """Some of the inputs: (n, L) scores and (n,) familiarity, NaN where one cannot be read, and n errors."""
+    """Results of n inputs: (n, L) scores, (n,) familiarity, both NaN if unreadable, and n errors."""
 
     scores: NDArray[np.float64]
     familiarity: NDArray[np.float64]
@@ -70,18 +70,17 @@ class _Part(NamedTuple):
 
 
 class Predictor:
-    """Labels pictures, files or arrays with a fitted model.
+    """Labels photographs or arrays with a fitted model.
 
-    Pictures go the way that the training images went: through the frozen backbone whose features the model was trained
-    on, or as the model's own backbone wants them. One at a time or many at once makes no difference.
+    Photographs are prepared as in training: by the frozen backbone, or for the model's own backbone. The result does
+    not depend on how many are labelled at once.
 
     Args:
         model: A fitted method.
-        weights: The file with the frozen backbone's weights, if it is not where it was.
-        cache: Where the features of files are kept; `PREN_CACHE` or ``~/.cache/pren`` by default. Those of pictures in
-            memory are not kept.
-        trust: How far its labels can be trusted, as `pren.assess` tells; None if that is not known.
-        fabric: Where the backbone computes: one process; None for the best device there is.
+        weights: The file with the frozen backbone's weights, if it has moved.
+        cache: Where the features of files are kept; `PREN_CACHE` or ``~/.cache/pren`` by default.
+        trust: How far to trust labels (`pren.assess`); None if that is not known.
+        fabric: One process for the backbone; None for the best device.
     """
 
     def __init__(
@@ -106,14 +105,14 @@ class Predictor:
         cache: str | Path | None = None,
         fabric: Fabric | None = None,
     ) -> Predictor:
-        """Take the model of a run folder, or of a folder that `Method.save` wrote."""
+        """Load the model of a run folder, or of a folder that `Method.save` wrote."""
         return cls(load_model(folder), weights, cache, Trust.load(folder), fabric)
 
     def scores(self, images: Images) -> NDArray[np.float64]:
-        """Score every class of N images as `label` takes them: (N, L), columns as the rows of ``model.classes_``.
+        """Scores of N inputs, as for `label`: (N, L), columns as the rows of ``model.classes_``.
 
         Raises:
-            PrenError: If one of them cannot be read. (`label` goes on without it.)
+            PrenError: If an input cannot be read; `label` only notes that.
         """
         parts = []
         for part in self._parts(self.open(images).inputs):
@@ -123,7 +122,7 @@ class Predictor:
         return np.concatenate(parts)
 
     def predict(self, images: Images, among: str | None = None) -> NDArray[np.str_]:
-        """Name the best class of every input, as scikit-learn's classifiers do.
+        """The best class of every input, as in scikit-learn.
 
         Args:
             images: As for `label`.
@@ -145,19 +144,17 @@ class Predictor:
         """Find the best classes of every input, with scores, confidence and familiarity.
 
         Args:
-            images: One or several of: the path of an image file, a folder, a ``.tar`` file or a list of paths (.txt),
-                the bytes of an encoded image, an image of Pillow's, an (H, W, 3) array of levels from 0 to 255 (uint8).
-                Or the path of one ``.npy`` or ``.npz`` file. Or (N, D) features or (N, C, H, W) images from 0 to 1, of
-                the shape that the model or its backbone takes: an array or `Inputs`. Or what `open` made of any of
-                these.
+            images: One or several of: the path of a photograph, a folder, a ``.tar`` file or a list of paths (.txt),
+                the bytes of an image file, a Pillow image, an (H, W, 3) array of levels from 0 to 255 (uint8). Or the
+                path of one ``.npy`` or ``.npz`` file. Or (N, D) features or (N, C, H, W) levels from 0 to 1, of the
+                shape that the model or its backbone takes: an array or `Inputs`. Or the result of `open`.
             top: How many classes; fewer if there are fewer candidates.
             among: "unseen", "seen" or "all"; by default "unseen" in ZSL and "all" in GZSL.
-            min_accuracy: Label only what is so sure, and so familiar, that this share of the labels is right: 0.95,
-                say.
-            on_progress: Called now and then.
+            min_accuracy: Leave doubtful inputs without a label, so that this share of the labels is right: 0.95, say.
+            on_progress: Called after every few inputs.
 
         Raises:
-            PrenError: If these inputs are not for this model. One that cannot be read has an error in the result.
+            PrenError: If these inputs are not for this model. An unreadable one has an error in the result.
         """
         among, trust = self.check(top, among, min_accuracy)
         opened = self.open(images)
@@ -179,7 +176,7 @@ class Predictor:
         return Predictions(tuple(opened.names), classes, points, sure, familiar, tuple(errors), table)
 
     def check(self, top: int, among: str | None, min_accuracy: float | None) -> tuple[str, Trust | None]:
-        """What `label` is told, before any work: among which classes, and how far labels are to be trusted then."""
+        """Check the arguments of `label`; returns the candidates and the trust for them."""
         if top < 1:
             raise PrenError("option-value", f"top must be 1 or more, not {top}.")
         usual = candidates_of(self.model.setting_)
@@ -189,29 +186,28 @@ class Predictor:
         if min_accuracy is not None and trust is None:
             raise PrenError(
                 "no-rehearsals",
-                "How sure these labels are is not known: the model was not rehearsed (pren fit --rehearsals 10), or is "
-                "asked for other classes than it was fitted for.",
+                "The model does not know how sure these labels are: fit with --rehearsals 10, or omit --among.",
             )
         return among, trust
 
     def open(self, images: Images, column: str | None = None) -> Opened:
-        """Find out what the inputs are; pictures are not read yet.
+        """Find the inputs; photographs are not read yet.
 
         Args:
             images: As for `label`.
-            column: With it, ``.csv`` files are lists, too: which column has the paths.
+            column: Read paths from this column of ``.csv`` files.
         """
         if isinstance(images, Opened):
             return images
         if isinstance(images, str | Path) and Path(images).suffix.lower() in (".npy", ".npz"):
             images = read_inputs(images)
-        pictures = open_pictures(images, column)
-        inputs = as_inputs(images, "images") if pictures is None else pictures[1]  # type: ignore[arg-type]
-        names = list(map(str, range(len(inputs)))) if pictures is None else pictures[0]
+        photographs = open_pictures(images, column)
+        inputs = as_inputs(images, "images") if photographs is None else photographs[1]  # type: ignore[arg-type]
+        names = list(map(str, range(len(inputs)))) if photographs is None else photographs[0]
         return Opened(names, inputs.prepared(self._preprocessings[0]) if inputs.photographs else inputs)
 
     def _parts(self, inputs: Inputs, on_progress: OnPredicted | None = None) -> Iterator[_Part]:
-        """What is known of a few at a time."""
+        """The results of a few inputs at a time."""
         files = image_files(inputs) if inputs.photographs else None
         if files is not None and files.on_disk and self.model.extractor_ is not None:
             yield from self._through_cache(files, on_progress)
@@ -225,7 +221,7 @@ class Predictor:
                 on_progress(done)
 
     def _through_cache(self, files: ImageFiles, on_progress: OnPredicted | None) -> Iterator[_Part]:
-        workers = 0 if len(files) <= BATCH else WORKERS  # a process takes longer to start than a few photographs
+        workers = 0 if len(files) <= BATCH else WORKERS  # starting a process takes longer than a few photographs
         told = None if on_progress is None else lambda done, fresh, total: on_progress(done)
         found = self._kept.extract(files, self._fabric, workers, on_progress=told)
         reasons, before = dict(found.problems), 0
@@ -236,9 +232,9 @@ class Predictor:
             before = after
 
     def _as_trained(self, views: list[Tensor]) -> Inputs:
-        """Some inputs, or their features if they are images and the model was trained on features.
+        """Inputs, or their features if they are photographs and the model was trained on features.
 
-        Pictures are there as each backbone wants them, arrays once.
+        Photographs have a view per backbone, arrays have one.
         """
         inputs = views[0]
         if self.model.extractor_ is None or inputs.ndim != 4 or inputs.shape[1:] == self.model.sample_shape_:
@@ -249,7 +245,7 @@ class Predictor:
             if view.shape[1:] != shape:
                 raise PrenError(
                     "inputs-shape",
-                    f"The model's backbone takes images of shape {shape} each, not {tuple(view.shape[1:])}.",
+                    f"The model's backbone takes inputs of shape {shape} each, not {tuple(view.shape[1:])}.",
                 )
         return ArrayInputs(self._frozen([view * 255 for view in views], self._fabric.device), "features")
 
@@ -264,7 +260,7 @@ class Predictor:
 
     @cached_property
     def _frozen(self) -> SideBySide:
-        """The backbone, or those, that made the features the model was trained on."""
+        """The backbones that made the features for training."""
         return recorded_backbone(self.model.extractor_ or {}, self._weights, self.model.tail_)
 
     @cached_property
@@ -274,21 +270,22 @@ class Predictor:
 
     @property
     def _preprocessings(self) -> list[Preprocessing]:
-        """What pictures are brought to, for each backbone."""
+        """How photographs are prepared for each backbone."""
         if self.model.extractor_ is not None:
             return [part.preprocessing for part in self._frozen.parts]
         if len(self.model.sample_shape_) == 1:
-            why = "The model was trained on features, and does not know which backbone made them"
             raise PrenError(
-                "features-needed", f"{why}: give it features (a .npy or .npz file, or an array), not pictures."
+                "features-needed",
+                "The model was trained on features of an unknown backbone: give it features (.npy, .npz or an array), "
+                "not photographs.",
             )
         return [self.model.preprocessing_ or plain(self.model.sample_shape_)]
 
 
 def _ahead(views: Sequence[Inputs]) -> Iterator[tuple[list[Tensor], list[str]]]:
-    """Some inputs at a time, and what is wrong with each; the next ones are read while somebody works on these.
+    """A few inputs at a time and their errors; a thread reads the next ones meanwhile.
 
-    There may be several views of the same inputs: pictures in several sizes.
+    Several views are the same photographs in several sizes.
     """
 
     def read(places: NDArray[np.int64]) -> tuple[list[Tensor], list[str]]:
@@ -311,7 +308,7 @@ def _ahead(views: Sequence[Inputs]) -> Iterator[tuple[list[Tensor], list[str]]]:
 
 
 def _pieces(count: int, shape: tuple[Any, ...]) -> Iterator[NDArray[np.int64]]:
-    """All places, so many at a time as memory should hold; none at all are one empty piece."""
+    """All places, as many at a time as fit into memory; one empty piece if there are none."""
     size = max(1, min(CHUNK, NUMBERS // math.prod(shape)))
     for start in range(0, max(count, 1), size):
         yield np.arange(start, min(start + size, count))

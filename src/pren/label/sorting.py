@@ -1,4 +1,4 @@
-"""Photographs sorted into a folder per class. Nothing is overwritten, and names are hostile text."""
+"""Sort photographs into a folder per class. No file is overwritten, and names are hostile text."""
 
 from __future__ import annotations
 
@@ -18,34 +18,30 @@ from pren.problem.inputs import Inputs
 
 How = Literal["link", "symlink", "copy"]
 UNSURE = "_unsure"
-LONGEST = 120  # bytes of a name without its ending; file systems take 255
+LONGEST = 120  # bytes of a name without its ending; file systems allow 255
 ODD = re.compile(r'[\x00-\x1f\x7f-\x9f/\\:*?"<>|\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]')
 
 
 class Sorter:
     """Puts every labelled photograph into the folder of its best class.
 
-    Unreadable ones stay where they are. Those without a label, because none is sure enough, go to `UNSURE`. Called
-    again, it finds what it has done.
+    Unreadable ones are left out. Those without a label go to `UNSURE`. A second call adds only what is missing.
 
     Args:
-        folder: Where the folders of the classes are, or will be.
+        folder: The folder for the folders of classes.
         photographs: The image files, in the order of the rows.
         classes: The names of all classes.
-        how: "link" makes hard links, or copies where there can be none (on another disk, from a ``.tar`` file).
+        how: "link" makes hard links, or copies where those fail (another disk, a ``.tar`` file).
     """
 
     def __init__(self, folder: Path, photographs: Inputs, classes: Sequence[str], how: How) -> None:
         if not isinstance(photographs, ImageFiles):
-            raise PrenError(
-                "no-photographs",
-                "Only photographs can be sorted into folders, and these inputs are none: leave it out.",
-            )
+            raise PrenError("no-photographs", "Only photographs can be sorted, not arrays: omit --sort-into.")
         self._files, self._how, self._folder = photographs, how, folder
         self._folders = {name: folder / safe for name, safe in folder_names(classes).items()}
 
     def watch(self, batches: Iterable[list[Row]]) -> Iterator[list[Row]]:
-        """Sort on the way."""
+        """Sort the photographs of each batch, and pass it on."""
         place = 0
         for batch in batches:
             for row in batch:
@@ -62,16 +58,14 @@ class Sorter:
         target = folder / f"{stem}{ending}"
         try:
             if not self._is_at(place, target) and not self._make(place, target):
-                target = folder / f"{stem}-{place}{ending}"  # another one has this name
+                target = folder / f"{stem}-{place}{ending}"  # another photograph has this name
                 if not self._is_at(place, target) and not self._make(place, target):
-                    raise PrenError(
-                        "out-taken", f"Cannot write {target}: there is something already. Sort into another folder."
-                    )
+                    raise PrenError("out-taken", f"{target} already exists: sort into another folder.")
         except OSError as error:
             raise PrenError("write-failed", f"Cannot write {target}: {error.strerror or error}.") from error
 
     def _is_at(self, place: int, target: Path) -> bool:
-        """Whether a photograph is there already."""
+        """Whether the photograph is there already."""
         path = self._files.path(place)
         if path is not None and os.path.lexists(target):
             if self._how == "symlink":
@@ -81,7 +75,7 @@ class Sorter:
         return target.is_file() and not target.is_symlink() and target.read_bytes() == self._files.content(place)
 
     def _make(self, place: int, target: Path) -> bool:
-        """Make a link or a copy; False if something is there."""
+        """Make a link or a copy; False if the target exists."""
         if os.path.lexists(target):
             return False
         path = self._files.path(place)
@@ -107,7 +101,7 @@ class Sorter:
 
 
 def folder_names(classes: Sequence[str]) -> dict[str, str]:
-    """A name for the folder of each class, no two alike on any file system."""
+    """A folder name per class, different on any file system."""
     names: dict[str, str] = {}
     taken = {UNSURE}
     for name in classes:
@@ -118,7 +112,7 @@ def folder_names(classes: Sequence[str]) -> dict[str, str]:
 
 
 def safe_name(text: str) -> str:
-    """Text as one part of a path; what had to be changed has a hash at its end, so that it stays apart from others."""
+    """Text as one part of a path; changed text gets a hash, so that names stay different."""
     safe = ODD.sub("_", text).strip(" .")
     safe = safe.encode()[:LONGEST].decode(errors="ignore").strip(" .")
     return safe if safe and safe == text else f"{safe or '_'}-{_digest(text)}"

@@ -1,4 +1,4 @@
-"""A run as one HTML file for people: facts in Python, pages in templates; it needs no network and no server."""
+"""A run as one HTML file: facts in Python, pages in templates. It needs no network and no server."""
 
 from pren.report.page import Written
 from pren.report.run import write_report

@@ -1,4 +1,4 @@
-"""Where the lines of a chart go; `charts.html.jinja` draws them, in colours of the page's style (light and dark)."""
+"""The layout of charts; `charts.html.jinja` draws them in the colours of the page (light and dark)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pren.report.words import number
 
 WIDTH, HEIGHT = 440.0, 250.0
 LEFT, RIGHT, TOP, BOTTOM = 48.0, 12.0, 10.0, 38.0
-COLOURS = 10  # how many the style has: c0, c1, ...
+COLOURS = 10  # of the style: c0, c1, ...
 
 Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Series:
-    """A line, its points from left to right; dashed for what is only expected, or dots alone."""
+    """A line from left to right; dashed for expected values, or only dots."""
 
     name: str
     points: Points
@@ -30,11 +30,11 @@ class Chart:
     """A chart in the units of its drawing.
 
     Attributes:
-        title: What it shows.
+        title: The title.
         said: The same for a screen reader.
-        axis: What goes to the right.
-        across: Where a number is below the chart, and the number.
-        up: Where a number is on its left, and the number.
+        axis: The name of the x axis.
+        across: Places and texts of numbers below the chart.
+        up: Places and texts of numbers on its left.
         lines: The series with their points in the drawing.
     """
 
@@ -71,13 +71,13 @@ def line_chart(
     """Lay out a chart with one or more lines.
 
     Args:
-        title: What it shows.
-        series: At least one point in all.
-        axis: What goes to the right.
-        show_x: How numbers below the chart are written.
-        show_y: How those on its left are.
+        title: The title.
+        series: Lines, with at least one point in all.
+        axis: The name of the x axis.
+        show_x: Formats numbers below the chart.
+        show_y: Formats numbers on its left.
         bounds: The range of y; None for that of the points.
-        whole: Whether x counts something.
+        whole: Whether x is a whole number.
     """
     xs, ys = [x for line in series for x, _ in line.points], [y for line in series for _, y in line.points]
     low, high = bounds or _room(min(ys), max(ys))
@@ -102,6 +102,6 @@ def line_chart(
 
 
 def _room(low: float, high: float) -> tuple[float, float]:
-    """A range with some air; a line that is level needs some, too."""
+    """A range with a margin, also for a level line."""
     margin = 0.06 * (high - low) or abs(high) or 1.0
     return (0.0 if 0 <= low < 0.5 * high else low - margin), high + margin

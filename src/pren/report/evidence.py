@@ -1,4 +1,4 @@
-"""Which attributes support a label, where scores are sums over attributes; and how two descriptions differ."""
+"""Which attributes support a label, if scores are sums over attributes; and how two descriptions differ."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pren.trust import Labels
 
 SHOWN = 4  # attributes on either side
 
-Difference = tuple[str, float, float]  # an attribute, and its value in the one and the other description
+Difference = tuple[str, float, float]  # an attribute, and its values in two descriptions
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the labels of a class rest on: attributes and their part in its lead over the runner-up, largest first."""
+    """Attributes and their part in the lead of a label over the runner-up, largest first."""
 
     label: str
     favours: list[tuple[str, float]]
@@ -25,12 +25,12 @@ class Evidence:
 
 
 def attribute_names(classes: ClassTable) -> list[str]:
-    """What the columns of the signatures mean; numbers if they have no names."""
+    """The names of the columns of the signatures; numbers if they have none."""
     return list(classes.attributes or (f"attribute {column + 1}" for column in range(classes.signatures.shape[1])))
 
 
 def evidence(method: Method, problem: Problem, labels: Labels) -> list[Evidence] | None:
-    """For every class with inputs, what each attribute adds to their lead over the runner-up, on average.
+    """What each attribute adds to the lead over the runner-up, on average over the inputs of a class.
 
     The lead is Σ_j w_j (a_cj - a_rj) for the label c and the runner-up r; None if the method has no such sum.
     """
@@ -50,7 +50,7 @@ def evidence(method: Method, problem: Problem, labels: Labels) -> list[Evidence]
 
 
 def describe_apart(classes: ClassTable, one: str, other: str) -> list[Difference]:
-    """The attributes in which two descriptions differ most, their values scaled as methods see them."""
+    """The attributes in which two descriptions differ most, scaled as for methods."""
     a, b = (classes.signatures[classes.names.index(name)] for name in (one, other))
     order = np.argsort(-np.abs(a - b), kind="stable")[:SHOWN].tolist()
     names = attribute_names(classes)

@@ -1,4 +1,4 @@
-"""What a report of a run is made of; `reading.py` collects it."""
+"""The facts of a report of a run; `reading.py` collects them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Confused = Mapping[tuple[str, str], float]  # (one class, the other) -> how many
 
 @dataclass(frozen=True)
 class Curve:
-    """What each round had: (round, value); a share goes from 0 to 1."""
+    """A figure of each round: (round, value); a share goes from 0 to 1."""
 
     title: str
     points: Points
@@ -35,14 +35,14 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Details:
-    """What only the data tell.
+    """Facts that need the data.
 
     Attributes:
         to_label: Places of the inputs to label next, best first.
-        map: Where inputs and classes lie.
-        evidence: Which attributes support each label; None where the method has no such sum.
+        map: Places of inputs and classes.
+        evidence: Which attributes support each label; None if the method has no such sum.
         apart: For two classes, the attributes in which their descriptions differ most.
-        labelled: How many inputs the method has learned from.
+        labelled: The number of labelled inputs.
     """
 
     to_label: Sequence[int]
@@ -54,31 +54,31 @@ class Details:
 
 @dataclass(frozen=True, eq=False)
 class RunFacts:
-    """All that a report of a run is made of.
+    """All facts of a report of a run.
 
     Attributes:
-        run: Its folder; "" if it was not kept.
+        run: Its folder; "" if it has none.
         method: The title of the method.
-        data: What the data are called.
+        data: The name of the data.
         setting: "zsl" or "gzsl".
-        split: Of the data; None if there is but one.
+        split: Of the data; None if there is only one.
         noun: "photograph" or "input".
-        held_out: Whether some labelled inputs were held out to measure.
-        own: Whether the data are a folder of a person's own.
-        command: What the run was started with; "" if unknown.
-        record: Names and values to show as they are, by heading.
-        labels: In a few facts.
+        held_out: Whether labelled inputs were held out for evaluation.
+        own: Whether the data are a folder of the user.
+        command: The command of the run; "" if unknown.
+        record: Names and values, by heading.
+        labels: In figures.
         metrics: By the answers; None without.
         forecast: How many labels should be right; None without rehearsals.
-        curves: What is known of rounds.
+        curves: Figures of rounds.
         unseen: The unseen classes, by name.
-        seen: The others that an input can be taken for: none in ZSL.
+        seen: The seen candidates: none in ZSL.
         described: How many seen classes there are.
-        images: Those that can be read, the surest first.
-        confused: (class, label) by the answers; else (label, runner-up) and how many are expected.
-        photographs: What inputs look like.
-        details: None if the data are not there any more.
-        missing: Why not.
+        images: Readable inputs, the surest first.
+        confused: (class, label) by the answers; else (label, runner-up) and the expected number.
+        photographs: Thumbnails of inputs.
+        details: None if the data are missing.
+        missing: Why they are.
     """
 
     run: str
@@ -106,7 +106,7 @@ class RunFacts:
 
     @property
     def alike(self) -> bool:
-        """Whether the pool is of the kind that confidence was learned on; if not, it may be too high."""
+        """Whether the pool is like the labelled inputs; if not, confidence may be too high."""
         return self.forecast is None or self.forecast.apart == 1.0
 
     @property
@@ -118,26 +118,26 @@ class RunFacts:
 
     @cached_property
     def candidates(self) -> list[str]:
-        """All classes that an input can be taken for."""
+        """All candidates."""
         return [*self.unseen, *self.seen]
 
     @cached_property
     def least_safe(self) -> float:
-        """The least confidence of labels that are safe to use; infinite if none are.
+        """The least confidence of safe labels; infinite if none are safe.
 
-        As many are safe as `--min-accuracy` would leave, without doubtful ones, which need a check in any case.
+        Safe labels are those of `--min-accuracy 0.95` without doubtful ones, which always need a check.
         """
         sure = np.array([math.nan if image.confidence is None else image.confidence for image in self.images])
         return max(threshold(sure, SURE), LIKELY)
 
     @cached_property
     def safe(self) -> list[ReportedImage]:
-        """Those whose labels are."""
+        """The inputs with safe labels."""
         return [i for i in self.images if i.confidence is not None and i.confidence >= self.least_safe]
 
     @property
     def safe_right(self) -> float | None:
-        """How many of the safe labels are right, by the answers."""
+        """The share of right labels among the safe ones, by the answers."""
         return share_right(self.safe)
 
     @cached_property

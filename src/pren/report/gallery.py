@@ -1,4 +1,4 @@
-"""Photographs: what to label next, every unseen class, and classes that are confused, side by side."""
+"""Photographs: what to label next, every unseen class, and pairs of confused classes."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from dataclasses import dataclass
 from pren.report.evidence import Difference
 from pren.report.facts import RunFacts, most_confused
 from pren.report.image import ReportedImage, mean_confidence, share_right
-from pren.report.photographs import Picture
+from pren.report.photographs import Thumbnail
 
-TO_LABEL = 12  # how many photographs are suggested
-PAIRS = 6  # of classes that are shown side by side
-PER_KIND = 5  # photographs of a class: so many of each kind
-MOST_PHOTOGRAPHS = 450  # in the classes' cards, together
+TO_LABEL = 12  # suggested photographs
+PAIRS = 6  # of confused classes
+PER_KIND = 5  # photographs of each kind, per class
+MOST_PHOTOGRAPHS = 450  # in all cards
 MOST_CLASSES = 150  # those with the least sure labels are shown
 KINDS = 3
 
 
 @dataclass(frozen=True)
 class Photo:
-    """An input, and what it looks like; None if that cannot be shown."""
+    """An input and its thumbnail; None if it cannot be shown."""
 
     image: ReportedImage
-    picture: Picture | None
+    thumbnail: Thumbnail | None
 
 
 @dataclass(frozen=True)
 class ClassCard:
-    """What was found of a class: how many, the share expected to be right, the share that is, and examples."""
+    """A class: number of labels, expected and actual share of right ones, and examples."""
 
     name: str
     count: int
@@ -41,7 +41,7 @@ class ClassCard:
 
 @dataclass(frozen=True)
 class ClassCards:
-    """The cards of all classes; how many more there are; whether cards are small."""
+    """The cards of classes, the number of classes left out, and whether cards are small."""
 
     cards: list[ClassCard]
     left_out: int
@@ -50,7 +50,7 @@ class ClassCards:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two confused classes: how many inputs, examples of each and of what lies between, how descriptions differ."""
+    """Two confused classes: number of inputs, examples of each and between, how descriptions differ."""
 
     one: str
     other: str
@@ -61,17 +61,17 @@ class Pair:
 
 
 def per_kind(classes: int) -> int:
-    """How many photographs of each kind a class gets, so that the page stays small."""
+    """Photographs of each kind per class, so that the page stays small."""
     return max(1, min(PER_KIND, MOST_PHOTOGRAPHS // (KINDS * min(classes, MOST_CLASSES))))
 
 
 def expected_photographs(classes: int) -> int:
-    """About how many the galleries of so many classes ask for."""
+    """About how many photographs the galleries need."""
     return KINDS * per_kind(classes) * min(classes, MOST_CLASSES)
 
 
 def to_label(facts: RunFacts) -> list[Photo] | None:
-    """The inputs whose labels help most."""
+    """The inputs to label next."""
     if facts.details is None or not facts.details.to_label:
         return None
     at = {image.place: image for image in facts.images}
@@ -102,7 +102,7 @@ def _card(name: str, facts: RunFacts, most: int) -> ClassCard:
 
 
 def pairs(facts: RunFacts) -> list[Pair] | None:
-    """The most confused pairs of classes, with photographs of both and what sets their descriptions apart."""
+    """The most confused pairs of classes, with photographs and the differences of their descriptions."""
     return [_pair(*pair, facts) for pair in most_confused(facts.confused, PAIRS)] or None
 
 
@@ -117,7 +117,7 @@ def _pair(one: str, other: str, value: float, facts: RunFacts) -> Pair:
 
 
 def _mixed(one: str, other: str, facts: RunFacts) -> Iterable[ReportedImage]:
-    """Inputs of the one that are taken for the other; without answers, those that lie between, doubtful first."""
+    """Inputs of one class that are taken for the other; without answers, inputs between both, doubtful first."""
     by_answers = facts.metrics is not None
     for image in facts.images if by_answers else reversed(facts.images):
         if {image.truth if by_answers else image.runner_up, image.label} == {one, other}:
@@ -125,4 +125,4 @@ def _mixed(one: str, other: str, facts: RunFacts) -> Iterable[ReportedImage]:
 
 
 def _photos(images: Sequence[ReportedImage], facts: RunFacts) -> list[Photo]:
-    return [Photo(image, facts.photographs.picture(image.place)) for image in images]
+    return [Photo(image, facts.photographs.thumbnail(image.place)) for image in images]

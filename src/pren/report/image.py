@@ -1,4 +1,4 @@
-"""An input of the pool, as a report knows it."""
+"""An input of the pool in a report."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class ReportedImage:
     """An input of the pool.
 
     Attributes:
-        place: In the pool; -1 where the data are not there.
-        name: Its file, or its place where inputs have no names.
-        label: The class that it is taken for.
-        runner_up: The second best; "" if unknown.
+        place: In the pool; -1 if the data are missing.
+        name: Its file, or its place if it has none.
+        label: Its label.
+        runner_up: The second-best class; "" if unknown.
         confidence: From 0 to 1; None if unknown.
         familiarity: From 0 to 1; None if unknown.
-        lead: How far the label's score is above the second best; orders labels without confidence.
+        lead: The score of the label minus that of the runner-up; orders labels without confidence.
         truth: Its class by the answers; "" if unknown.
-        given: Whether a person has given the label.
+        given: Whether the user gave the label.
     """
 
     place: int
@@ -38,27 +38,27 @@ class ReportedImage:
 
     @property
     def wrong(self) -> bool:
-        """Whether the answers say so."""
+        """Whether the label is wrong by the answers."""
         return bool(self.truth) and self.truth != self.label
 
     @property
     def doubtful(self) -> bool:
-        """Whether the label is."""
+        """Whether the label is doubtful."""
         return self.confidence is not None and self.confidence < LIKELY
 
     @property
     def strange(self) -> bool:
-        """Whether it looks like none of the classes."""
+        """Whether it is like none of the classes."""
         return self.familiarity is not None and self.familiarity < STRANGE
 
 
 def mean_confidence(images: Sequence[ReportedImage]) -> float | None:
-    """None if none is known."""
+    """The mean of known confidences; None if none is known."""
     known = [image.confidence for image in images if image.confidence is not None]
     return fmean(known) if known else None
 
 
 def share_right(images: Sequence[ReportedImage]) -> float | None:
-    """By the answers; None if none is known."""
+    """The share of right labels by the answers; None if no answer is known."""
     known = [image for image in images if image.truth]
     return fmean(not image.wrong for image in known) if known else None

@@ -1,4 +1,4 @@
-"""A confusion matrix that stays readable with hundreds of classes: confused classes are side by side."""
+"""A confusion matrix for hundreds of classes: confused classes are neighbours."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from scipy.spatial.distance import squareform
 
 MOST_CLASSES = 400
 MOST_CELLS = 6_000  # the largest are drawn
-NAMED = 60  # up to so many classes have their names beside their rows
+NAMED = 60  # more classes have no names beside their rows
 
-Cells = Mapping[tuple[str, str], float]  # (row, column) -> how much
+Cells = Mapping[tuple[str, str], float]  # (row, column) -> number
 
 
 def order_classes(names: Sequence[str], cells: Cells) -> list[str]:
-    """Names so that those with much between them are neighbours (average linkage)."""
+    """Order names so that confused classes are neighbours (average linkage)."""
     if len(names) < 3:
         return list(names)
     place = {name: row for row, name in enumerate(names)}
@@ -35,7 +35,7 @@ def order_classes(names: Sequence[str], cells: Cells) -> list[str]:
 
 @dataclass(frozen=True)
 class Cell:
-    """A square of the drawing: where, how full (0 to 1), and what it counts."""
+    """A square of the drawing: its place, how full it is (0 to 1), and its number."""
 
     x: float
     y: float
@@ -48,7 +48,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A drawing: the classes in order, whether they have names, the left edge, the size of a cell, and the cells."""
+    """A drawing: classes in order, whether their names are shown, left edge, size of a cell, cells."""
 
     names: Sequence[str]
     named: bool
@@ -60,7 +60,7 @@ class Matrix:
 
 
 def draw_matrix(names: Sequence[str], cells: Cells) -> Matrix:
-    """Lay out the largest cells, each the fuller the larger its share of its row.
+    """Lay out the largest cells, filled by their share of the row.
 
     Args:
         names: The classes, in the order of rows and columns.

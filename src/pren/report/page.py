@@ -1,8 +1,7 @@
-"""Pages from templates: one file with its style and its script in it, which loads nothing from the network.
+"""Pages from templates: one file with style and script, which loads nothing from the network.
 
-Names of classes and files are text of others, so every template escapes what it puts out. The Content-Security-Policy
-lets a browser run the one script and use the one style whose hashes it names, and show pictures that are in the page:
-what slips past the escaping neither runs nor calls home.
+Names of classes and files are hostile text, so templates escape all output. The Content-Security-Policy allows only the
+script and the style with the right hashes and photographs in the page: injected code neither runs nor loads anything.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ HERE = "pren.report"
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page: its anchor, the template that names and shows it, and the facts that the template is given."""
+    """A section of a page: its anchor, its template, and the facts for the template."""
 
     id: str
     template: str
@@ -39,7 +38,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Written:
-    """A report on disk: where, how large, and how many photographs are in it."""
+    """A report on disk: its path, its size in bytes, and its number of photographs."""
 
     path: Path
     size: int
@@ -48,7 +47,7 @@ class Written:
 
 @cache
 def environment(package: str) -> Environment:
-    """The templates of a package (in its folder `templates`), which can use those of the report."""
+    """The templates of a package (its folder `templates`) and those of the report."""
     loader = ChoiceLoader([PackageLoader(name) for name in dict.fromkeys((package, HERE))])
     made = Environment(
         loader=loader,
@@ -72,12 +71,12 @@ def environment(package: str) -> Environment:
 
 @cache
 def asset(name: str) -> Markup:
-    """The style or the script, which is ours."""
+    """The style or the script, which needs no escaping."""
     return Markup((files(HERE) / "assets" / name).read_text(encoding="utf-8"))
 
 
 def hash_of(content: str) -> Markup:
-    """What a Content-Security-Policy names a style or a script by."""
+    """The hash of a style or a script in a Content-Security-Policy."""
     return Markup(f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'")
 
 
@@ -85,11 +84,10 @@ def render(template: str, facts: object, sections: Sequence[Section], package: s
     """A whole page.
 
     Args:
-        template: Extends `page`: it is the top of the page.
-        facts: What it is given; sections know it as `page`.
-        sections: The rest. Each template has its `id` and `facts`, and sets `short` (for the navigation), `title` and,
-            if need be, `intro`.
-        package: Whose templates these are.
+        template: The top of the page; it extends `page`.
+        facts: Its facts; sections know them as `page`.
+        sections: The rest. Their templates set `short` (for the navigation), `title` and maybe `intro`.
+        package: The package with the templates.
     """
     known = environment(package)
     made = [

@@ -1,4 +1,4 @@
-"""Photographs of the pool as small pictures that are part of the page; only so many, that it stays a few MB."""
+"""Thumbnails of the pool inside the page; not too many, so that it stays a few MB."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pren.images.files import ImageFiles
 from pren.images.preprocessing import MODES
 from pren.problem.inputs import Inputs
 
-SIDE, SMALL_SIDE = 132, 96  # pixels of a photograph; the smaller where there are many
+SIDE, SMALL_SIDE = 132, 96  # pixels; the smaller if there are many
 MANY = 300
 QUALITY = 74
 MOST_BYTES = 3_500_000
-TINY = 64  # arrays up to this size are drawn as they are, pixel by pixel
+TINY = 64  # arrays up to this size keep their pixels
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture as an address that holds its content, and its size; `pixels` if every pixel is to be seen."""
+class Thumbnail:
+    """A data URI and its size; `pixels` if every pixel is to be visible."""
 
     uri: str
     width: int
@@ -32,16 +32,16 @@ class Picture:
 
 
 class Photographs:
-    """Makes pictures of the inputs of a pool.
+    """Makes thumbnails of the inputs of a pool.
 
     Args:
-        inputs: What the pool looks like; None, or features, if nothing can be shown.
-        expected: About how many will be asked for: many are smaller.
+        inputs: The pool; None, or features, if it cannot be shown.
+        expected: About how many are needed: many are smaller.
 
     Attributes:
-        there: Whether there is anything to show.
-        shown: How many were made.
-        left_out: How many were not: they cannot be read, or there is no room left.
+        there: Whether the pool can be shown.
+        shown: The number in the page.
+        left_out: The number left out: unreadable, or the page is full.
     """
 
     def __init__(self, inputs: Inputs | None, expected: int = 0) -> None:
@@ -55,8 +55,8 @@ class Photographs:
         self.there = self._inputs is not None
         self.shown = self.left_out = 0
 
-    def picture(self, place: int) -> Picture | None:
-        """An input of the pool; None if it cannot be read, or there is no room left."""
+    def thumbnail(self, place: int) -> Thumbnail | None:
+        """An input of the pool; None if it cannot be read, or the page is full."""
         uri = self._uri(place)
         if uri is None or len(uri) > self._left:
             self.left_out += 1
@@ -64,7 +64,7 @@ class Photographs:
         self.shown += 1
         self._left -= len(uri)
         height, width = self._size
-        return Picture(uri, width, height, self._tiny)
+        return Thumbnail(uri, width, height, self._tiny)
 
     def _make_uri(self, place: int) -> str | None:
         image = self._image(place)

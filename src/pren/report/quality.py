@@ -1,4 +1,4 @@
-"""Figures about labels: precision against coverage, classes one by one, what is confused, the map, training."""
+"""Figures of labels: precision against coverage, every class, confusions, the map, training."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pren.report.words import percent
 from pren.trust.levels import SURE
 
 CURVE_POINTS = 80
-BESIDE = 10  # classes whose matrix leaves room for a table beside it
+BESIDE = 10  # up to this many classes, a table fits beside the matrix
 SHOWN_CONFUSIONS = 40
 
 
 @dataclass(frozen=True)
 class ClassRow:
-    """A class: its labels, how sure these are, what the answers say, and the class it is confused with most."""
+    """A class: its labels, their confidence, the answers, and the class it is confused with most."""
 
     name: str
     seen: bool
@@ -40,7 +40,7 @@ class ClassRow:
 
 @dataclass(frozen=True)
 class Confusions:
-    """The matrix, None of too many classes; its largest cells; whether one leaves room for the other beside it."""
+    """The matrix, None for too many classes; its largest cells; whether they fit beside it."""
 
     matrix: Matrix | None
     largest: list[tuple[str, str, float]]
@@ -48,7 +48,7 @@ class Confusions:
 
 
 def coverage(facts: RunFacts) -> Chart | None:
-    """How many labels are right among the surest ones."""
+    """The share of right labels among the surest ones."""
     sure = [image for image in facts.images if image.confidence is not None]
     if len(sure) < 2:
         return None
@@ -68,7 +68,7 @@ def coverage(facts: RunFacts) -> Chart | None:
 
 
 def _curve(values: Sequence[float | None]) -> Points:
-    """Means of the first values over shares of all; the first few jump too much to say anything."""
+    """Means of the first values over shares of all; the first few are left out as noise."""
     count = len(values)
     means: NDArray[np.float64] = np.cumsum(np.array(values, dtype=np.float64)) / np.arange(1, count + 1)
     places = np.unique(np.linspace(min(count, 1 + count // 50) - 1, count - 1, CURVE_POINTS).astype(int))
@@ -94,7 +94,7 @@ def class_table(facts: RunFacts) -> list[ClassRow]:
 
 def confusions(facts: RunFacts) -> Confusions | None:
     """The matrix, and its largest cells."""
-    cells = {pair: value for pair, value in facts.confused.items() if value > 0}  # a label can be wholly sure
+    cells = {pair: value for pair, value in facts.confused.items() if value > 0}  # a confidence of 1 gives 0
     there = sorted({name for pair in cells for name in pair})
     wrong = [(value, one, other) for (one, other), value in cells.items() if one != other and value >= 0.05]
     if len(there) < 2 or not wrong:
@@ -110,7 +110,7 @@ def the_map(facts: RunFacts) -> Drawing | None:
 
 
 def training(facts: RunFacts) -> list[Chart] | None:
-    """A small chart for everything that is known of rounds."""
+    """A chart for every figure of rounds."""
     charts = []
     for curve in facts.curves:
         line = [Series(curve.title, curve.points)]
@@ -122,7 +122,7 @@ def training(facts: RunFacts) -> list[Chart] | None:
 
 
 def attributes(facts: RunFacts) -> Sequence[Evidence] | None:
-    """Which attributes support a label; nothing to list where the method has no such sum."""
+    """Which attributes support a label; empty if the method has no such sum."""
     return None if facts.details is None else facts.details.evidence or ()
 
 

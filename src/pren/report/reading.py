@@ -1,4 +1,4 @@
-"""From the result of a run to the facts of its report: the one place that reads results and their data."""
+"""From the result of a run to the facts of its report."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from pren.runs.reopening import Outcome
 from pren.runs.result import RunResult
 from pren.runs.suggest import suggest_places
 
-History = Sequence[Mapping[str, Any]]  # what rounds note differs between methods
+History = Sequence[Mapping[str, Any]]  # figures differ between methods
 
 
 def collect(result: RunResult) -> RunFacts:
-    """What there is to say of a finished run."""
+    """The facts of a finished run."""
     config, table, outcome = result.config, result.labels.table, result.outcome
     names = list(zip(table.names, table.seen, strict=True))
     unseen, seen = (sorted(name for name, has in names if has == wanted) for wanted in (False, True))
@@ -67,7 +67,7 @@ def collect(result: RunResult) -> RunFacts:
 
 
 def _record(result: RunResult) -> dict[str, dict[str, str]]:
-    """What a run notes about itself."""
+    """The settings and the record of a run."""
     config, record, asked = result.config, result.config.record, result.config.extractor
     run = {"method": METHODS[config.method].title, "data": config.data, "setting": config.setting}
     run |= {key: str(value) for key, value in config.options.items()}
@@ -112,7 +112,7 @@ def _labelled(outcome: Outcome) -> list[ReportedImage]:
 
 
 def confusions_of(images: Sequence[ReportedImage], metrics: Metrics | None) -> Confused:
-    """What is taken for what: (class, label) by the answers; else (label, runner-up) and how many are expected."""
+    """Confusions: (class, label) by the answers; else (label, runner-up) and the expected number."""
     if metrics is not None:
         return {(cell.true, cell.predicted): float(cell.count) for cell in metrics.confusion}
     found: defaultdict[tuple[str, str], float] = defaultdict(float)
@@ -123,7 +123,7 @@ def confusions_of(images: Sequence[ReportedImage], metrics: Metrics | None) -> C
 
 
 def _curves(result: RunResult) -> list[Curve]:
-    """What is known of rounds; nothing of a single one."""
+    """Figures of rounds; empty for a single round."""
     history, by_answers, metrics = result.history, result.by_answers, result.figures
     if len(history) < 2:
         return []
@@ -133,7 +133,7 @@ def _curves(result: RunResult) -> list[Curve]:
 
     others = [name for name in history[-1] if name not in ("round", "changed", "agreement")]
     pseudo = [row for row in history if row.get("pseudo_labels") and row.get("changed") is not None]
-    # An older version has noted less by the answers.
+    # Older versions have fewer figures by the answers.
     told = [{**known, "round": row["round"]} for row, known in zip(history, by_answers, strict=False)]
     top1 = [(after - 1, value) for after, value in points(told, "top1_before")]
     if top1 and metrics is not None:
@@ -153,7 +153,7 @@ def _curves(result: RunResult) -> list[Curve]:
 
 
 def _inputs(outcome: Outcome | None) -> Inputs | None:
-    """What the pool looks like; None if the data are not there."""
+    """The photographs of the pool, or its inputs; None if the data are missing."""
     if outcome is None:
         return None
     pictures = None if outcome.answers is None else outcome.answers.pictures

@@ -1,4 +1,4 @@
-"""The report of a run: all its sections in one file."""
+"""The report of a run: all sections in one file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pren.report.reading import collect
 from pren.runs.result import RunResult
 from pren.runs.store.folder import REPORT_FILE
 
-# Each has a template of its name. A function returns the facts of its section, None if there is nothing to show.
+# Each section has a template of its name. A function returns its facts, None to leave it out.
 SECTIONS: dict[str, Callable[[RunFacts], object | None]] = {
     "label": gallery.to_label,
     "classes": gallery.classes,
@@ -32,15 +32,15 @@ def write_report(result: RunResult, out: Path | None = None) -> Written:
     """Write the report of a finished run.
 
     Args:
-        result: The run. The report is not among the files whose checksums its folder keeps: it can be made anew.
-        out: Where to; by default `report.html` in the run's folder.
+        result: The run.
+        out: The file; by default `report.html` in the run folder.
 
     Raises:
         PrenError: If the report cannot be written, or there is neither a folder nor `out`.
     """
     if out is None:
         if result.paths is None:
-            raise PrenError("out-missing", "This run has no folder: say where to write its report.")
+            raise PrenError("out-missing", "This run has no folder: give the file for its report.")
         out = result.paths.folder / REPORT_FILE
     facts = collect(result)
     content = run_page(facts)

@@ -12,11 +12,11 @@ from pren.report.charts import COLOURS
 from pren.report.image import ReportedImage
 
 WIDTH, HEIGHT, MARGIN = 640.0, 460.0, 26.0
-NAMED = 30  # up to so many classes are named on the map
+NAMED = 30  # more classes have no names on the map
 NAME_LENGTH = 24
 MOST_POINTS = 2_000
-FEW_POINTS = 800  # more are drawn smaller
-FEWEST_CLASSES = 3  # whose centres give the axes
+FEW_POINTS = 800  # more are smaller
+FEWEST_CLASSES = 3  # for axes from centres
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +25,9 @@ class Map:
 
     Attributes:
         images: (n,) places in the pool.
-        at: (n, 2) where they lie.
-        classes: The names of the classes that inputs have.
-        centres: (c, 2) where these lie.
+        at: (n, 2) their coordinates.
+        classes: The names of classes with inputs.
+        centres: (c, 2) their coordinates.
     """
 
     images: NDArray[np.int64]
@@ -58,7 +58,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A map in the units of its drawing: inputs, the middle of every class (its name, x, y), and names."""
+    """A map in the units of its drawing: inputs, class centres (name, x, y), and names."""
 
     dots: list[Dot]
     crosses: list[tuple[str, float, float]]
@@ -68,18 +68,18 @@ class Drawing:
 
     @property
     def radius(self) -> float:
-        """Of a dot: many are smaller."""
+        """Of a dot."""
         return 3.0 if len(self.dots) <= FEW_POINTS else 2.2
 
 
 def make_map(features: NDArray[np.float64], labels: Sequence[str]) -> Map:
-    """Lay out a pool by the two directions in which its classes lie farthest apart (PCA of their centres).
+    """Project a pool on the two directions in which its classes are farthest apart (PCA of their centres).
 
     Args:
         features: (N, d) of the inputs.
         labels: (N,) the class of each.
     """
-    from sklearn.decomposition import PCA  # here, because it takes a second
+    from sklearn.decomposition import PCA  # importing it takes a second
 
     names, rows = np.unique(np.array(labels), return_inverse=True)
     sums = np.zeros((len(names), features.shape[1]))
@@ -99,15 +99,15 @@ def draw_map(found: Map, images: Mapping[int, ReportedImage]) -> Drawing:
     """Lay out a map.
 
     Args:
-        found: Where everything lies.
-        images: By their place in the pool.
+        found: The map.
+        images: By place in the pool.
     """
     low, high = np.quantile(found.at, 0.005, axis=0), np.quantile(found.at, 0.995, axis=0)
     low, high = np.minimum(low, found.centres.min(axis=0)), np.maximum(high, found.centres.max(axis=0))
     span = np.where(high > low, high - low, 1.0)
 
     def place(points: NDArray[np.float64]) -> NDArray[np.float64]:
-        share = np.clip((points - low) / span, -0.01, 1.01)  # what lies farther away is drawn at the edge
+        share = np.clip((points - low) / span, -0.01, 1.01)  # outliers are at the edge
         inside = np.array([WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN])
         where: NDArray[np.float64] = MARGIN + np.column_stack([share[:, 0], 1 - share[:, 1]]) * inside
         return where
@@ -123,7 +123,7 @@ def draw_map(found: Map, images: Mapping[int, ReportedImage]) -> Drawing:
 
 
 def _names(names: Sequence[str], at: NDArray[np.float64]) -> list[Name]:
-    """The names of classes above their crosses; moved down where two would overlap, from the top down."""
+    """The names of classes above their centres; moved down where two would overlap."""
     taken: list[tuple[float, float, float]] = []
     made = []
     for row in np.argsort(at[:, 1]).tolist():

@@ -1,4 +1,4 @@
-"""How text and numbers are shown: filters of the templates, and what cleans everything that they put out."""
+"""How templates show text and numbers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pren.foundation.text import visible
 
 
 def shown(value: object) -> object:
-    """What a template puts out, before Jinja escapes it; markup passes as it is.
+    """The output of a template before Jinja escapes it; markup stays as it is.
 
-    Control characters become visible, numbers are short, None is nothing, and no line begins with a per cent sign.
+    Control characters become visible, numbers are short, None is empty, and no line begins with a per cent sign.
     """
     if hasattr(value, "__html__"):
         return value
@@ -22,8 +22,8 @@ def shown(value: object) -> object:
 
 
 def soft(name: object) -> Markup:
-    """A name that can break after its underscores, stops and slashes, where a line is short."""
-    escaped = str(escape(shown(name)))  # not Markup, which would escape what is put into it
+    """A name that can break after underscores, dots and slashes."""
+    escaped = str(escape(shown(name)))  # Markup would escape <wbr>
     return Markup(re.sub(r"([_.:/\\-]+)(?=[^\W_])", r"\1<wbr>", escaped))
 
 
@@ -33,7 +33,7 @@ def number(value: float) -> str:
 
 
 def percent(share: float | None, digits: int = 0) -> str:
-    """0.664 as "66 %"; a dash where it is not known."""
+    """0.664 as "66 %"; a dash if it is not known."""
     return "–" if share is None else f"{100 * share:.{digits}f} %"
 
 
@@ -43,5 +43,5 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def short(value: object) -> str:
-    """A parameter: a number with three digits that matter, anything else as it is."""
+    """A parameter: three significant digits for a number."""
     return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,1 +1,1 @@
-"""Run folders: everything needed to load, resume, explain or repeat a run."""
+"""Runs: fit a method, label the pool, and keep all that is needed to load, resume or repeat it."""

@@ -1,4 +1,4 @@
-"""Classes of a model that is trained: what they are, and a new model with one more or one less."""
+"""Add a class to a fitted model, or remove one."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ Vector = NDArray[np.float64]
 
 
 class Model(NamedTuple):
-    """A fitted method, and how one more class is described to it; None if nobody knows."""
+    """A fitted method, and how its classes are described; None if that is not known."""
 
     method: Method
     recipe: Recipe | None
 
 
 class Description(NamedTuple):
-    """What a person says of a new class.
+    """The description of a new class.
 
     Attributes:
-        signature: A ``.npy`` file with all numbers, or a table in the form of ``signatures.csv`` that has the class.
+        signature: A ``.npy`` file with all numbers, or a table like ``signatures.csv`` with the class.
         numbers: Attributes by name.
         texts: Sentences.
     """
@@ -54,10 +54,10 @@ def open_model(folder: str | Path) -> Model:
 
 
 def add_class(model: Model, name: str, said: Description) -> Model:
-    """A model that knows one more class.
+    """A model with one more class.
 
     Raises:
-        PrenError: If the name or what is said of the class cannot be used, or the method cannot take it in.
+        PrenError: If the name or the description cannot be used, or the method cannot add a class.
     """
     name = normal(name)
     if fault := name_fault(name):
@@ -69,8 +69,7 @@ def add_class(model: Model, name: str, said: Description) -> Model:
     if recipe is None:
         if values is None or said.texts or numbers:
             raise PrenError(
-                "recipe-unknown",
-                "Nobody knows what the numbers of this model mean: give all of them with --signature FILE.",
+                "recipe-unknown", "The model does not know what its numbers mean: give them all with --signature FILE."
             )
         return Model(method.with_class(name, values), None)
     row = recipe.describe(name, values, numbers, said.texts)
@@ -78,16 +77,12 @@ def add_class(model: Model, name: str, said: Description) -> Model:
 
 
 def remove_class(model: Model, name: str) -> Model:
-    """A model that knows one class less."""
+    """A model with one class less."""
     return Model(model.method.without_class(normal(name)), model.recipe)
 
 
 def save_beside(model: Model, out: Path) -> None:
-    """Write a model to a folder of its own: it has no forecast and no confidence, which were the old model's.
-
-    Raises:
-        PrenError: If there is something already.
-    """
+    """Write a model to a new folder, without forecast and confidence, which were measured for the old model."""
     if out.exists() or out.is_symlink():
         raise PrenError("out-taken", f"{out} already exists: choose another --out or remove it.")
     make_folder(out.absolute().parent)
@@ -98,7 +93,7 @@ def save_beside(model: Model, out: Path) -> None:
 
 
 def _read(said: Description, name: str) -> tuple[Vector | None, dict[str, float]]:
-    """All numbers as they are, or attributes by name."""
+    """All numbers of the class, or its attributes by name."""
     numbers, path = dict(said.numbers), said.signature
     if path is None:
         return None, numbers

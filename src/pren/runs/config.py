@@ -1,4 +1,4 @@
-"""What a run is asked to do: the same schema for YAML files, the command line and Python."""
+"""The configuration of a run: one schema for YAML files, the command line and Python."""
 
 from __future__ import annotations
 
@@ -32,22 +32,21 @@ class RunConfig(BaseModel):
     """Data, method and parameters.
 
     Attributes:
-        format: How all this is written down; see `pren.runs.store.manifest`.
+        format: The version of the format; see `pren.runs.store.manifest`.
         data: A registered name, or the path of a file or a folder.
         root: The folder of a data set that is not embedded.
-        split: Which of its splits; None for its default.
+        split: The split; None for the default.
         setting: "zsl" or "gzsl".
-        options: What the data set alone understands, such as a validation fold.
-        extractor: The frozen backbone that turns photographs into the features that the method is given; None if the
-            method is given the data as they are.
-        cache: Where those features are kept; None for the usual place.
+        options: Options of the data set, such as a validation fold.
+        extractor: The frozen backbone that turns photographs into features; None if the method takes the data.
+        cache: Where those features are kept; None for the default.
         method: A registered name.
-        params: The method's parameters; the method's defaults stand for what is left out.
-        rehearsals: How often the method is fitted to held-out classes, to tell how far its labels can be trusted; None
-            for the method's own number, and none where a backbone is trained.
-        choose_gamma: Whether rehearsals choose γ in GZSL; None for yes, if the parameters do not say what it is.
-        min_accuracy: So many labels are left empty that this share of the others is right; None for none.
-        record: What a finished run notes about itself (versions, hashes, command); not an input.
+        params: Parameters of the method; others have their defaults.
+        rehearsals: How many fits to held-out classes measure how sure labels are; None for the method's number, or
+            none where a backbone is trained.
+        choose_gamma: Whether rehearsals choose γ in GZSL; None for yes, unless it is a parameter.
+        min_accuracy: Doubtful inputs get no label, so that this share of the labels is right; None for all labels.
+        record: Versions, hashes and command of a run; not a setting.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -68,14 +67,11 @@ class RunConfig(BaseModel):
     record: dict[str, Any] = {}
 
     def is_path(self) -> bool:
-        """Whether the data are a file or a folder of the user's own, not a registered name."""
+        """Whether the data are a file or a folder, not a registered name."""
         return is_path(self.data)
 
     def resolved(self) -> RunConfig:
-        """The same with every parameter written out and checked, and weights by paths that hold in any folder.
-
-        Photographs that no method trains a backbone on have their frozen one: see `with_features`.
-        """
+        """The same with every parameter checked, absolute paths of weights, and the backbone of `with_features`."""
         entry = METHODS[self.method]
         method = create(self.method, **{**entry.preset, **self.params})
         params = {name: getattr(method, name) for name in entry.method.params}
@@ -87,12 +83,11 @@ class RunConfig(BaseModel):
         return self.model_copy(update={"params": params, "extractor": extractor, "choose_gamma": choose_gamma})
 
     def with_features(self, methods: Sequence[str] = (), asked: Mapping[str, str] | None = None) -> RunConfig:
-        """The same with a frozen backbone, if its method, or each of several, can take photographs in no other way.
+        """The same with a frozen backbone, if the data are photographs and the methods do not train a backbone.
 
         Args:
-            methods: Registered names; None for its own.
-            asked: What was said about the backbone, by the names of `Extractor`: then the data are taken for
-                photographs.
+            methods: Registered names; by default its own method.
+            asked: Settings of the backbone, by the names of `Extractor`. They imply photographs.
         """
         names = methods or [self.method]
         photographs = bool(asked) or find_dataset(self.data).has_photographs(self.options)
@@ -100,15 +95,15 @@ class RunConfig(BaseModel):
             return self
         extractor = Extractor.model_validate(asked or {})
         log.info(
-            "%s: photographs are learned by the features of %s, which is frozen%s.",
+            "%s: uses features of the frozen backbone %s%s.",
             ", ".join(METHODS[name].title for name in names),
             extractor.backbone,
-            "" if asked else " (--backbone names another)",
+            "" if asked else " (choose another with --backbone)",
         )
         return self.model_copy(update={"extractor": extractor})
 
     def with_absolute_paths(self) -> RunConfig:
-        """The same with paths that hold in any working folder."""
+        """The same with absolute paths."""
         paths = {"data": self.data if self.is_path() else None, "root": self.root, "cache": self.cache}
         update: dict[str, Any] = {key: _absolute(path) for key, path in paths.items() if path is not None}
         files, folders = self._places()
@@ -116,25 +111,25 @@ class RunConfig(BaseModel):
         return self.model_copy(update=update)
 
     def for_record(self, record: dict[str, Any]) -> RunConfig:
-        """The same for a run folder: with what is to be remembered, and paths that hold in any working folder."""
+        """The same for a run folder: with a record, and absolute paths."""
         identity = self.identity(record.get("hashes"))
         return self.with_absolute_paths().model_copy(update={"record": {"id": identity, **record}})
 
     def identity(self, hashes: dict[str, str] | None) -> str:
-        """The id of all runs with these settings on the data with these hashes, wherever and whenever."""
+        """The id of a run: a hash of its settings and of the hashes of its data."""
         what = {**self._without_places(), "hashes": hashes}
         return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
     def load_data(self) -> tuple[Problem, Answers | None]:
-        """The problem and, where they are known, its answers."""
+        """The problem, and its answers or None."""
         for key in {"name", "root", "split", "setting"} & self.options.keys():
-            raise PrenError("data-option-unknown", f"{self.data} has no option {key!r}: that is a setting of its own.")
+            raise PrenError("data-option-unknown", f"{key!r} is not an option of the data: set {key} itself.")
         return load(self.data, root=self.root, split=self.split, setting=self.setting, **self.options)
 
     def _places(self) -> tuple[dict[str, str], dict[str, str]]:
-        """The options that say where a file is, and where a folder is.
+        """The options that are paths of files, and of folders.
 
-        A bare name is a file of the data set's own folder, and True is a folder's usual place: neither is a path.
+        Neither a bare name (a file in the data set's folder) nor True (the default folder) is a path.
         """
         known = find_dataset(self.data)
         paths = {key: str(value) for key, value in self.options.items() if isinstance(value, str | Path)}
@@ -142,7 +137,7 @@ class RunConfig(BaseModel):
         return files, {key: path for key, path in paths.items() if key in known.folder_options}
 
     def _without_places(self) -> dict[str, Any]:
-        """All settings but for where data, folders and weights are: hashes tell what they hold."""
+        """All settings but paths: hashes identify the files."""
         content = self.model_dump(exclude={"data", "root", "cache", "record"})
         files, folders = self._places()
         content["options"] |= {key: Path(path).name for key, path in files.items()} | dict.fromkeys(folders, True)
@@ -155,10 +150,7 @@ class RunConfig(BaseModel):
         return METHODS[self.method].method(**self.params)
 
     def difference(self, other: RunConfig) -> list[str]:
-        """What two resolved configurations disagree in, as ``name: ours, theirs``.
-
-        Not where the data are: they may have moved, and their hashes tell whether they are the same.
-        """
+        """How two resolved configurations differ, as ``name: ours, theirs``; not in paths, as data may move."""
         moved = self.is_path() and other.is_path()
         ours, theirs = ({"data": None if moved else c.data, **c._without_places()} for c in (self, other))
         for content in (ours, theirs):
@@ -168,7 +160,7 @@ class RunConfig(BaseModel):
         return [f"{k}: {ours.get(k)!r}, {theirs.get(k)!r}" for k in keys if ours.get(k) != theirs.get(k)]
 
     def to_yaml(self) -> str:
-        """As text that `parse_config` takes after `parse_yaml`."""
+        """As text for `parse_yaml` and `parse_config`."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
@@ -177,15 +169,15 @@ def _absolute(path: str) -> str:
 
 
 def read_yaml(path: Path, content: bytes | None = None) -> dict[str, Any]:
-    """Read a YAML file that holds a mapping, unless its content has been read already."""
+    """Read a YAML file with a mapping; `content` if that was read already."""
     mapping = parse_yaml(read_bytes(path, MOST_BYTES) if content is None else content, str(path))
     if not isinstance(mapping, dict):
-        raise PrenError("config-form", f"{path} must hold names and values, such as 'method: pren'.")
+        raise PrenError("config-form", f"{path} must have names and values, such as 'method: pren'.")
     return mapping
 
 
 def parse_config(content: dict[str, Any], where: str) -> RunConfig:
-    """Check a mapping; an error names every key that is unknown, missing or of the wrong kind."""
+    """Check a mapping; the error names every key that is unknown, missing or of the wrong type."""
     number = content.get("format", FORMAT)
     if type(number) is int:
         check_format(number, where)
@@ -197,4 +189,4 @@ def parse_config(content: dict[str, Any], where: str) -> RunConfig:
             name = ".".join(str(part) for part in detail["loc"])
             hint = f" {suggest(name, RunConfig.model_fields)}" if detail["type"] == "extra_forbidden" else ""
             problems.append(f"{name}: {detail['msg'].lower()}.{hint}")
-        raise PrenError("config-invalid", f"{where} does not describe a run. {' '.join(problems)}") from None
+        raise PrenError("config-invalid", f"{where} is not a valid configuration. {' '.join(problems)}") from None

@@ -1,7 +1,7 @@
-"""Whether a network's last stages go from what they know towards the seen classes: if it helps held-out ones.
+"""Fine-tune the last stages of a backbone on the seen classes, if that improves held-out classes.
 
-Some seen classes play unseen ones, the stages learn the others, and PrEN-Pool labels the held-out images by features
-from both ends of the way. If the far end is not clearly better than where the network stood, it stays there.
+Some seen classes are held out and the stages are trained on the others. PrEN-Pool labels the held-out inputs by
+features before and after. The backbone stays frozen unless fine-tuning is clearly better.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from pren.trust.quiet import quietly
 
 log = logging.getLogger(__name__)
 
-DRAWS = FOLDS  # of held-out classes; rehearsals and familiarity have the same ones, and find their tails
-# Or not at all. A quarter was chosen on CUB's validation folds (docs/results/finetuning.md); the best of several would
-# differ from draw to draw by more than draws can tell.
+DRAWS = FOLDS  # of held-out classes; rehearsals and familiarity use the same, and reuse what was trained
+# Off, or a quarter, which was chosen on CUB's validation folds (docs/results/finetuning.md). The draws are too few to
+# choose among more.
 STRENGTHS = (0.0, 0.25)
 
 
 class Trials(BaseModel):
-    """What held-out classes say.
+    """Results on held-out classes.
 
     Attributes:
-        figures: For each of `STRENGTHS`, in each of the draws: how good the labels of held-out classes are, by the mean
-            accuracy of a class or, in GZSL, the area under the curve of seen against unseen.
+        figures: For each of `STRENGTHS` and each draw: the mean accuracy of held-out classes or, in GZSL, the area
+            under the curve of seen against unseen accuracy.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -50,11 +50,11 @@ class Trials(BaseModel):
     figures: tuple[tuple[float, ...], ...]
 
     def means(self) -> list[float]:
-        """The figure of each strength, in the mean over the draws."""
+        """The mean figure of each strength over the draws."""
         return [float(np.mean(row)) for row in self.figures]
 
     def best(self) -> float:
-        """The best strength; 0 if its gain could be chance: if it is not above its standard error."""
+        """The best strength; 0 if its gain is not above its standard error."""
         gains = np.array(self.figures) - np.array(self.figures[0])
         best = int(gains.mean(axis=1).argmax())
         error = float(gains[best].std(ddof=1)) / math.sqrt(gains.shape[1])
@@ -69,15 +69,15 @@ def finetune(
     known: dict[str, Any] | None = None,
     tail: Tail | None = None,
 ) -> Problem:
-    """Let the last stages learn the seen classes, and turn kept maps into the features that they make then.
+    """Train the last stages on the seen classes, and turn cached maps into their features.
 
     Args:
-        problem: Of maps that go into the first of these stages, as `freeze` made them.
+        problem: Its inputs are maps for the first of these stages, made by `freeze`.
         extractor: Which network, from which stage on, and how.
         cache: The folder of the cache.
         fabric: Where to compute; all processes together.
-        known: The `extractor_` of a model that was fitted to this problem, and
-        tail: its `tail_`: then nothing is learned again.
+        known: The `extractor_` of a model that was fitted to this problem, if there is one.
+        tail: Its `tail_`, which is used instead of training.
     """
     trainer = TailTrainer.of(problem, extractor, cache, fabric)
     note: dict[str, Any] = {"from": trainer.facts["until"], "targets": trainer.plan.targets}
@@ -92,18 +92,18 @@ def finetune(
         strength = _strength_of(known or {})
     note["strength"] = strength
     if fabric.is_global_zero and note.get("held_out"):
-        _say(note, "AUSUC" if problem.setting == "gzsl" else "right")
+        _log(note, "AUSUC" if problem.setting == "gzsl" else "right")
     learned = trainer.finished(tail, strength, cache)
     return replace(learned, source={**problem.source, "finetuning": note})
 
 
-def _say(note: dict[str, Any], figure: str) -> None:
+def _log(note: dict[str, Any], figure: str) -> None:
     figures = {strength: 100 * figure for strength, figure in note["held_out"].items()}
     frozen, chosen = figures.pop("0.0"), str(note["strength"])
     if chosen in figures:
         log.info(
-            "The backbone has learned the seen classes from %s on, with strength %s. Held-out classes: %.1f %% %s, and "
-            "%.1f %% with the frozen backbone.",
+            "The backbone is fine-tuned from %s on, with strength %s. Held-out classes: %.1f %% %s, and %.1f %% with "
+            "the frozen backbone.",
             note["from"],
             chosen,
             figures[chosen],
@@ -112,8 +112,8 @@ def _say(note: dict[str, Any], figure: str) -> None:
         )
     else:
         log.warning(
-            "Fine-tuning is switched off: it does not help classes that are held out (%.1f %% %s with the frozen "
-            "backbone, at best %.1f %% with it, which may be chance).",
+            "Fine-tuning is off: it does not clearly improve held-out classes (%.1f %% %s with the frozen backbone, at "
+            "best %.1f %% fine-tuned).",
             frozen,
             figure,
             max(figures.values()),
@@ -121,15 +121,15 @@ def _say(note: dict[str, Any], figure: str) -> None:
 
 
 def _trials(trainer: TailTrainer) -> Trials | None:
-    """Try every strength on held-out classes, or remember how that went; None if none can be held out."""
+    """Try every strength on held-out classes, or read the cached results; None if none can be held out."""
     problem, fabric = trainer.problem, trainer.fabric
     try:
         check_can_hold_out(problem)
     except PrenError as error:
-        log.warning("Fine-tuning is switched off, as nothing tells whether it helps: %s", error)
+        log.warning("Fine-tuning is off, as it cannot be tested: %s", error)
         return None
     path = trainer.notes(f"{DRAWS} draws of {STRENGTHS}")
-    known = share_text(fabric, _remembered(path) if fabric.is_global_zero else "")
+    known = share_text(fabric, _cached(path) if fabric.is_global_zero else "")
     if known:
         return Trials.model_validate_json(known)
     figures, everyone = [], np.arange(len(problem.train))
@@ -147,14 +147,14 @@ def _trials(trainer: TailTrainer) -> Trials | None:
 
 
 def _figure(problem: Problem, answers: Answers) -> float:
-    """How good the default method's labels are."""
+    """The accuracy or the AUSUC of the default method."""
     method = PrENPool().fit(problem)
     found = evaluate(method, problem, answers)
     return float(found.ausuc or 0.0) if problem.setting == "gzsl" else found.top1
 
 
-def _remembered(path: Path) -> str:
-    """What a file says of trials; "" if there is none, or it is damaged."""
+def _cached(path: Path) -> str:
+    """The text of cached trials; "" if there is none or it is damaged."""
     try:
         text = path.read_text(encoding="utf-8")
         found = Trials.model_validate_json(text)
@@ -165,9 +165,9 @@ def _remembered(path: Path) -> str:
 
 
 def _strength_of(known: dict[str, Any]) -> float:
-    """How far a model's backbone has gone."""
+    """The strength of a model's fine-tuning."""
     try:
         asked = ExtractorRecord.model_validate(known).asked
     except ValidationError as error:
-        raise PrenError("damaged", f"The model does not say which backbone made its features: {error}") from error
+        raise PrenError("damaged", f"The model does not name the backbone of its features: {error}") from error
     return 0.0 if asked.finetune is None else asked.finetune.strength or 0.0

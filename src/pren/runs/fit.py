@@ -1,7 +1,4 @@
-"""The door: from settings to a fitted model, labels and what to expect of them.
-
-`pren.fit` is what the command line, a notebook and the review page call. With a folder, all of it is kept there.
-"""
+"""`pren.fit`: from settings to a fitted model, labels and a forecast."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ def fit(
     progress: Progress | None = None,
     **settings: Any,
 ) -> RunResult:
-    """Fit a method to labelled inputs and a pool, label the pool, and say how far to trust the labels.
+    """Fit a method, label the pool, and forecast how many labels are right.
 
     ``pren fit`` calls this, so both give the same results.
 
@@ -50,15 +47,14 @@ def fit(
     Args:
         data: A folder of photographs, a ``.npz`` file, the name of a data set (`pren.list_datasets`), or a `Problem`
             (alone, or with its `Answers`).
-        out: The run folder to make, with labels, model, report and all that is needed to repeat the run; None keeps
-            nothing on disk.
+        out: The run folder to make, with labels, model, report and record; None writes no files.
         method: A name of `pren.list_methods`, or "auto" for the one with the best forecast.
         backbone: The network that photographs go through (`pren.list_backbones`); several are ``a+b``.
-        resume: A run folder to go on with after an interruption; it says all else.
-        start: A finished run to start from: its settings, and its model where the method has rounds. `out` is new.
-        config: A YAML file with settings, such as `pren tune` writes; what is said here wins.
+        resume: The folder of an interrupted run to go on with.
+        start: A finished run whose settings, and model if the method has rounds, a new run in `out` starts from.
+        config: A YAML file with settings, such as one of `pren tune`; arguments override it.
         report: Whether to write ``report.html`` to the folder.
-        progress: What to call while the run goes on.
+        progress: Functions to call during the run.
         **settings: Any of `pren.runs.settings.Settings`, such as ``setting="gzsl"``, ``rehearsals=0`` or
             ``min_accuracy=0.95``, and any parameter of the method, such as ``heads=20``.
 
@@ -66,27 +62,25 @@ def fit(
         The labels with their confidence, the forecast, figures where answers are known, and the model.
 
     Raises:
-        PrenError: If settings, data or the folder are not as they should be. The message says what to do.
+        PrenError: If settings, data or the folder cannot be used.
     """
     if isinstance(data, Problem | tuple):
         if out is not None or resume is not None or start is not None:
             raise PrenError(
                 "data-not-named",
-                "A run folder needs data that can be found again: give the path or the name of the data, or leave out, "
-                "resume and start out.",
+                "A run folder needs data with a path or a name: give one, or omit out, resume and start.",
             )
-        settings["data"] = "arrays.npz"  # a name that means data of one's own
+        settings["data"] = "arrays.npz"  # the name of the user's own arrays
     else:
         settings["data"] = data
     said = Settings.of({**settings, "method": method, "backbone": backbone})
-    wanted = configure(
-        said, resume=resume, start=start, file=None if config is None else Path(config), progress=progress
-    )
+    file = None if config is None else Path(config)
+    wanted = configure(said, resume=resume, start=start, file=file, progress=progress)
     problem = (data, None) if isinstance(data, Problem) else data if isinstance(data, tuple) else None
     result = run_config(
         wanted, resume or out, resume=resume is not None, start=start, report=report, progress=progress, problem=problem
     )
-    assert result is not None  # there is one process
+    assert result is not None  # this is the only process
     return result
 
 
@@ -99,7 +93,7 @@ def configure(
     fabric: Fabric | None = None,
     progress: Progress | None = None,
 ) -> RunConfig:
-    """The configuration that settings mean, in every process; only the first one needs the files that say it.
+    """The configuration of settings, in every process; only the first one reads files.
 
     The arguments are those of `fit`; "auto" becomes the method with the best forecast.
     """
@@ -119,10 +113,8 @@ def configure(
                     return found
                 try:
                     text = found.model_dump_json()
-                except ValueError as error:  # half a character in a name, for example
-                    raise PrenError(
-                        "settings-not-text", f"These settings cannot be sent to other processes: {error}"
-                    ) from error
+                except ValueError as error:  # such as half a character in a name
+                    raise PrenError("settings-not-text", f"A setting is not valid text: {error}") from error
         return RunConfig.model_validate_json(share_text(fabric, text))
 
 

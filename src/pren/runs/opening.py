@@ -1,8 +1,4 @@
-"""The one door through which a configuration's data come in, for every verb.
-
-What comes out is what a method is given: photographs that can be read, or the features that the configuration's frozen
-backbone makes of them, through the cache.
-"""
+"""Open the data of a configuration, for every verb: readable photographs, or features of its frozen backbone."""
 
 from __future__ import annotations
 
@@ -21,13 +17,11 @@ from pren.training.processes import agreed, single_process
 
 
 def check_trains_backbone(methods: Sequence[str]) -> None:
-    """Raise a `PrenError` that names the methods that can do nothing with photographs but through their features."""
+    """Raise a `PrenError` that names the methods that only take features."""
     lacking = [METHODS[name].title for name in methods if not trains_backbone(name)]
     if lacking:
-        do = "does" if len(lacking) == 1 else "do"
         raise PrenError(
-            "backbone-not-trained",
-            f"{', '.join(lacking)} {do} not train a backbone: add --frozen for the features of one.",
+            "backbone-not-trained", f"Cannot train a backbone with {', '.join(lacking)}: add --frozen for features."
         )
 
 
@@ -38,13 +32,13 @@ def open_problem(
     methods: Sequence[str] = (),
     fitted: Method | None = None,
 ) -> tuple[Problem, Answers | None]:
-    """The data of a configuration as its method, or several methods, are given them.
+    """The data of a configuration, for its method or for several.
 
-    Features are extracted on `fabric` (None for one process on the best device there is). Where a backbone learns the
-    seen classes first, a model that was `fitted` to these data has what it has learned.
+    Features are extracted on `fabric` (None for one process on the best device). A model that was `fitted` to these
+    data has their fine-tuned backbone.
 
     Raises:
-        PrenError: If the data cannot be read, or are photographs that a method can do nothing with.
+        PrenError: If the data cannot be read, or are photographs that a method cannot take.
     """
     fabric = fabric or single_process()
     with agreed(fabric):
@@ -60,7 +54,7 @@ def open_problem(
     problem, answers = freeze(problem, answers, asked, config.cache, fabric=fabric, on_progress=on_extract)
     if asked.finetune is None:
         return problem, answers
-    from pren.runs.finetuning import finetune  # which few runs need
+    from pren.runs.finetuning import finetune  # few runs need it
 
     known = {} if fitted is None else {"known": fitted.extractor_, "tail": fitted.tail_}
     return finetune(problem, asked, config.cache, fabric, **known), answers

@@ -1,4 +1,4 @@
-"""What to expect of methods on some data, before anything is kept; and the method to expect most of."""
+"""Forecasts of methods on some data, and the method with the best one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pren.runs.settings import AUTO, Settings
 from pren.trust import Forecast, OnRehearsal, assess, usual_draws
 
 _ALIKE = {"features": "whitened", "refinement": "soft-kmeans"}
-# A few that are quick and unlike each other. Which one is best differs from data to data.
+# Quick and different methods: which one is best depends on the data.
 CANDIDATES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("pren-pool", {}),
     ("pren-pool", {"balance": 0.5}),
@@ -22,18 +22,18 @@ CANDIDATES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("sje", _ALIKE),
     ("gfzsl", {"features": "whitened"}),
 )
-FEWEST = 3  # rehearsals of a method that takes so long that `fit` has none without being asked
+FEWEST = 3  # rehearsals of a slow method, for which `fit` has none by default
 
 
 class Outlook(NamedTuple):
-    """A method with its parameters, and what to expect of it."""
+    """A method with its parameters, and its forecast."""
 
     config: RunConfig
     forecast: Forecast
 
     @property
     def rehearsed(self) -> float:
-        """The share of right labels in the mean over rehearsals, which are the same for all methods."""
+        """The mean share of right labels over rehearsals, which are the same for all methods."""
         return fmean(self.forecast.rehearsed)
 
     @property
@@ -45,18 +45,18 @@ class Outlook(NamedTuple):
         return " ".join([entry.name, *own])
 
     def line(self) -> str:
-        """For people: what to expect."""
+        """The forecast in one line."""
         low, high = self.forecast.percent()
         return f"{self.name}: {low} to {high} % expected, {100 * self.rehearsed:.1f} % in rehearsals."
 
 
 def candidates(config: RunConfig) -> list[RunConfig]:
-    """The configurations that "auto" stands for; of any other method the configuration itself."""
+    """The configurations to try for "auto"; for any other method, the configuration itself."""
     if config.method != AUTO:
         return [config]
     if config.params:
         raise PrenError(
-            "option-conflict", f"--method {AUTO} sets parameters itself: leave --set {', '.join(config.params)} out."
+            "option-conflict", f"--method {AUTO} chooses parameters: omit --set {', '.join(config.params)}."
         )
     return [config.model_copy(update={"method": name, "params": params}) for name, params in CANDIDATES]
 
@@ -70,8 +70,8 @@ def outlooks(
     """Fit and rehearse the method of a configuration, or the candidates of "auto"; the best comes first.
 
     Args:
-        settings: What is said about the backbone.
-        config: What they make without it.
+        settings: Of the backbone.
+        config: Of all else.
         on_extract: Called as features are extracted.
         on_rehearsal: Called after every rehearsal.
 
@@ -87,4 +87,4 @@ def outlooks(
         count = max(usual_draws(method, problem), FEWEST) if part.rehearsals is None else part.rehearsals
         trust = assess(method.fit(problem), problem, count, gamma=bool(part.choose_gamma), on_rehearsal=on_rehearsal)
         found.append(Outlook(part, trust.forecast))
-    return sorted(found, key=lambda outlook: -outlook.rehearsed)  # of equals the first candidate stays first
+    return sorted(found, key=lambda outlook: -outlook.rehearsed)  # stable: of equals the first candidate wins

@@ -1,4 +1,4 @@
-"""A run that has been made: its model with the data that it was fitted on, and figures from both."""
+"""Open a run with its model and its data, and evaluate it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from pren.trust import Labels, Trust, label_pool
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A fitted method, the data that it was fitted on, and what it makes of the pool.
+    """A fitted method, its data, and its labels of the pool.
 
     Attributes:
-        method: Fitted.
-        problem: What it was fitted on.
-        answers: Kept apart; None where none are known.
-        trust: How far labels can be trusted; None if that is not known.
-        labels: Of the whole pool, however sure.
-        marks: Of the whole pool, what figures are read off where answers are known.
+        method: The fitted method.
+        problem: The data that it was fitted to.
+        answers: None if there are none.
+        trust: How far to trust labels; None if that is not known.
+        labels: Of the whole pool, also doubtful ones.
+        marks: Of the whole pool, for evaluation.
     """
 
     method: Method
@@ -44,7 +44,7 @@ class Outcome:
 
     @classmethod
     def of(cls, method: Method, problem: Problem, answers: Answers | None, trust: Trust | None) -> Outcome:
-        """Let a method label the pool."""
+        """Label the pool."""
         score, marks = scorer(method, problem), []
 
         def watched(inputs: Inputs) -> NDArray[np.float64]:
@@ -56,7 +56,7 @@ class Outcome:
         return cls(method, problem, answers, trust, labels, Marks.joined(marks))
 
     def figures(self) -> Figures | None:
-        """How good the labels are, and whether their confidence is; None where there are no answers."""
+        """How good labels and confidence are; None without answers."""
         if not any_known(self.answers):
             return None
         known, labels = self.answers.known, self.labels
@@ -69,7 +69,7 @@ class Outcome:
         )
 
     def predictions(self, labels: Labels) -> Predictions:
-        """Labels of the pool with the runner-up of each, as a table has them: files by name, also unreadable ones."""
+        """Labels of the pool with runners-up, for a table: files by name, also unreadable ones."""
         answers, table = self.answers, self.problem.classes
         names = named(None if answers is None else answers.names, len(labels.classes))
         classes = np.stack([labels.classes, np.where(labels.classes == UNKNOWN, UNKNOWN, labels.runners_up)], axis=1)
@@ -85,17 +85,17 @@ def evaluate_run(
     weights: str | None = None,
     cache: str | None = None,
 ) -> Figures:
-    """Score the pool of a run anew with its model; the arguments are those of `open_run`.
+    """Evaluate the model of a run; the arguments are those of `open_run`.
 
     Raises:
-        PrenError: If there are no answers, or the data is not what the run was fitted on.
+        PrenError: If there are no answers, or the data have changed.
     """
     found = open_run(folder, data, root, weights, cache).figures()
     if found is None:
         raise PrenError(
             "no-answers",
-            f"The data of {folder.path} has no answers: add the classes of some images of the pool (in a folder of "
-            "photographs, as answers.csv).",
+            f"The data of {folder.path} have no answers: add classes of inputs of the pool (in a folder of "
+            "photographs: answers.csv).",
         )
     return found
 
@@ -107,21 +107,19 @@ def open_run(
     weights: str | None = None,
     cache: str | None = None,
 ) -> Outcome:
-    """The model of a run, the data that it was fitted on, and what it makes of the pool.
+    """The model of a run, its data, and its labels of the pool.
 
-    Where data, root, the weights of a frozen backbone or the cache of features are no longer where they were, say so.
+    The arguments say where data, root, weights of a frozen backbone or cache are, if they have moved.
 
     Raises:
-        PrenError: If the data is not what the run was fitted on.
+        PrenError: If the data have changed.
     """
     config = folder.config()
     given = {"data": data, "root": root, "cache": cache}
     moved: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if weights is not None:
         if config.extractor is None:
-            raise PrenError(
-                "option-conflict", f"The model in {folder.path} has its weights with it: leave --weights out."
-            )
+            raise PrenError("option-conflict", f"The model in {folder.path} contains its weights: omit --weights.")
         moved["extractor"] = config.extractor.model_copy(update={"weights": weights})
     model = folder.model()
     problem, answers = open_problem(config.model_copy(update=moved), fitted=model)
@@ -132,13 +130,11 @@ def open_run(
 
 
 def any_known(answers: Answers | None) -> TypeGuard[Answers]:
-    """Whether there is anything to evaluate against."""
+    """Whether any answer is known."""
     return answers is not None and bool(answers.known.any())
 
 
 def check_hashes(folder: RunFolder, recorded: RunConfig, hashes: dict[str, str]) -> None:
-    """Raise a `PrenError` if the data are not those that a run was started with."""
+    """Raise a `PrenError` if the data are not those of a run."""
     if recorded.record.get("hashes") != hashes:
-        raise PrenError(
-            "data-changed", f"The data is not what the run in {folder.path} was started with: its hash has changed."
-        )
+        raise PrenError("data-changed", f"The data have changed since the run in {folder.path}: fit again.")

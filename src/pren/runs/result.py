@@ -1,4 +1,4 @@
-"""What a run has come to: the one result that reports, the command line and Python read."""
+"""The result of a run, for reports, the command line and Python."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from pren.runs.store.folder import PREDICTIONS, REPORT_FILE, Figures, RunFolder
 from pren.runs.summary import LabelSummary
 from pren.trust import Forecast
 
-# What a method does with photographs; it has no effect on the features of a frozen backbone.
+# Parameters for photographs, which have no effect on features of a frozen backbone.
 OF_IMAGES = set("backbone weights geometry backbone_lr augmentation precision train_statistics".split())
-NOT_REHEARSED = "How many of these labels are right is not known: --rehearsals 10 tells, for the time of ten more fits."
+NOT_REHEARSED = "There is no forecast of how many labels are right: fit with --rehearsals 10 (ten more fits)."
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class RunPaths:
 
     @property
     def model(self) -> Path:
-        """The model."""
+        """The model file."""
         return self.folder / MODEL_FILE
 
     @property
@@ -56,13 +56,13 @@ class RunPaths:
 
 @dataclass(frozen=True, eq=False)
 class RunState:
-    """What is known of a run that may not be finished.
+    """A run that may not be finished.
 
     Attributes:
-        config: What it was asked to do, with every parameter, and its record.
-        history: What each round did; nothing for methods without rounds.
-        by_answers: What the answers say of each round, where they are known.
-        paths: Where its files are; None if it was not kept.
+        config: The configuration with every parameter, and the record.
+        history: Figures of each round; empty for methods without rounds.
+        by_answers: Figures of each round by the answers, if they are known.
+        paths: Where its files are; None if it has no folder.
     """
 
     config: RunConfig
@@ -80,13 +80,13 @@ class RunState:
     def title(self) -> str:
         """The method and the data."""
         config = self.config
-        data = Path(config.data).name  # the path of a file is long; a registered name is its own
+        data = Path(config.data).name  # also of a registered name
         split = f" {config.split}" if config.split else ""
         options = "".join(f", {key}={value}" for key, value in config.options.items())
         return f"{METHODS[config.method].title} on {data}{split} ({config.setting}{options}, {self._progress()})"
 
     def opening(self) -> list[str]:
-        """What the run is, in a line or two."""
+        """The title, and a line about the backbone if there is one."""
         lines, asked = [self.title], self.config.extractor
         if asked is not None:
             weights = f"weights {asked.weights}" if asked.weights else "trained weights"
@@ -96,7 +96,7 @@ class RunState:
         return lines
 
     def way_of_backbone(self) -> str:
-        """What was done to the backbone that made the features."""
+        """How the backbone of the features was trained."""
         asked, source = self.config.extractor, self.config.record.get("source")
         assert asked is not None
         if asked.until is None:
@@ -113,7 +113,7 @@ class RunState:
         return False
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the labels themselves; JSON-ready."""
+        """All but the labels, JSON-ready."""
         config = self.config
         return {
             "run": None if self.paths is None else str(self.paths.folder),
@@ -142,11 +142,11 @@ class RunResult(RunState):
     """A finished run.
 
     Attributes:
-        labels: Of the whole pool: names, scores, confidence, familiarity, what cannot be read.
-        forecast: How many labels are expected to be right; None if the method was not rehearsed.
-        figures: How many are right, where answers are known; None if none are.
-        outcome: The model with its data; None if the data are not at hand.
-        missing: Why they are not.
+        labels: Of the whole pool, also of unreadable files.
+        forecast: How many labels should be right; None without rehearsals.
+        figures: How many are right by the answers; None without answers.
+        outcome: The model with its data; None if the data are missing.
+        missing: Why the data are missing.
     """
 
     labels: Predictions
@@ -157,7 +157,7 @@ class RunResult(RunState):
 
     @property
     def finished(self) -> bool:
-        """It is."""
+        """Always true."""
         return True
 
     @property
@@ -167,12 +167,12 @@ class RunResult(RunState):
 
     @cached_property
     def summary(self) -> LabelSummary:
-        """The labels in a few facts."""
+        """The labels in figures."""
         return LabelSummary.of(self.labels, self.config.setting)
 
     @property
     def to_check(self) -> tuple[str, ...]:
-        """The classes that need a look."""
+        """The classes with suspicious numbers of labels."""
         return self.summary.to_check
 
     @property
@@ -186,7 +186,7 @@ class RunResult(RunState):
         cache = self.config.cache
         if self.outcome is not None:
             return Predictor(self.outcome.method, cache=cache, trust=self.outcome.trust)
-        assert self.paths is not None  # a result without data was read from a folder
+        assert self.paths is not None  # only a result from a folder has no data
         return Predictor.load(self.paths.folder, cache=cache)
 
     def write_labels(self, out: str | Path, format: str | None = None) -> None:
@@ -194,7 +194,7 @@ class RunResult(RunState):
         write_labels(self.labels, Path(out), format)
 
     def lines(self, every_class: bool = False) -> list[str]:
-        """What to expect of the labels, what to look at, and where they are."""
+        """What to expect of the labels, and what to check."""
         lines = [NOT_REHEARSED if self.forecast is None else self.forecast.sentence()]
         if self.figures is not None:
             shown = ((TITLES[name], getattr(self.figures, name)) for name in FIGURES[self.config.setting])
@@ -214,10 +214,10 @@ class RunResult(RunState):
             counted += f", {self.summary.unreadable} of them cannot be read"
         lines = [f"Labels: {self.paths.labels} ({counted})", f"Model: {self.paths.model}"]
         if self.paths.report is not None:
-            lines.append(f"Report, to open in a browser: {self.paths.report}")
+            lines.append(f"Report (open it in a browser): {self.paths.report}")
         if "hold_out" in self.config.options:
-            return [*lines, "To label photographs, or for a model to keep: fit once more without --hold-out."]
-        return [*lines, f"What to look at first: pren suggest {shlex.quote(str(self.paths.folder))}"]
+            return [*lines, "For labels and a model to use, fit again without --hold-out."]
+        return [*lines, f"What to label next: pren suggest {shlex.quote(str(self.paths.folder))}"]
 
     def __str__(self) -> str:
         return "\n".join([*self.opening(), "", *self.lines(), "", *self.places()]).rstrip()
@@ -226,7 +226,7 @@ class RunResult(RunState):
         return f"<RunResult: {self.title}, {self.labels!r}>"
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the labels themselves; JSON-ready."""
+        """All but the labels, JSON-ready."""
         paths = self.paths
         return {
             **super().to_dict(),
@@ -250,7 +250,7 @@ class RunResult(RunState):
         outcome: Outcome | None,
         missing: str = "",
     ) -> RunResult:
-        """A run of a folder, with its labels and, if they are at hand, its model and data."""
+        """The result in a folder, with its model and data if they are there."""
         trust = outcome.trust if outcome is not None else folder.trust()
         return cls(
             config=config,
@@ -286,14 +286,14 @@ def load_result(
 
     Args:
         folder: The run folder.
-        with_data: Whether to open the data that the run was fitted on, too, and to let the model label them again.
+        with_data: Whether to open the data, too, and label the pool again.
         data: Where the data are, if they have moved.
-        root: Where the folder of a data set is, if it has moved.
-        weights: Where the weights of a frozen backbone are, if they have moved.
-        cache: Where features are kept, if elsewhere.
+        root: The folder of a data set, if it has moved.
+        weights: The weights of a frozen backbone, if they have moved.
+        cache: The cache of features, if it has moved.
 
     Raises:
-        PrenError: If there is no finished run, its files are damaged, or the data are not those of the run.
+        PrenError: If there is no finished run, its files are damaged, or the data have changed.
     """
     run = folder if isinstance(folder, RunFolder) else RunFolder.open(folder)
     if not run.finished():

@@ -1,4 +1,4 @@
-"""Run a configuration: open the data, train, rehearse, label the pool, and keep it all in a folder if there is one."""
+"""Run a configuration: open the data, train, rehearse, label the pool, and write a run folder if there is one."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Progress:
-    """What to call while a run goes on; None for nothing.
+    """Functions to call during a run; None for none.
 
     Attributes:
-        on_round: After every round of training, when it is saved.
+        on_round: After every round of training is saved.
         on_extract: As features are extracted.
         on_rehearsal: After every rehearsal.
     """
@@ -63,54 +63,38 @@ def run_config(
     fabric: Fabric | None = None,
     problem: tuple[Problem, Answers | None] | None = None,
 ) -> RunResult | None:
-    """Run a configuration, or go on with what an interrupted run left.
+    """Run a configuration, or resume an interrupted run.
 
-    Several processes all call this alike; the first one alone reads and writes the run folder.
+    Several processes call this in the same way; only the first one reads and writes the run folder.
 
     Args:
-        config: What to do.
-        out: The run folder: new or empty, or with `resume` one that holds this very run; None to keep nothing.
+        config: The configuration.
+        out: The run folder: new or empty, or the folder of this run with `resume`; None writes no files.
         resume: Whether to go on after the last finished round.
-        start: The run whose model this one starts from, where the method has rounds.
+        start: The run whose model this one starts from, if the method has rounds.
         report: Whether to write a report to the folder.
-        command: How the run was started, for the record.
-        progress: What to call on the way.
-        fabric: Where to compute, launched; None for one process on the best device there is.
+        command: The command of the run, for the record.
+        progress: Functions to call during the run.
+        fabric: Where to compute, launched; None for one process on the best device.
         problem: The data, if they are in memory.
 
     Returns:
         The result, in the first process; None in others.
 
     Raises:
-        PrenError: If the configuration, the data or the folder is not as it should be.
+        PrenError: If the configuration, the data or the folder cannot be used.
     """
     fabric, progress = fabric or single_process(), progress or Progress()
     with watching(fabric):
-        with agreed(fabric):
-            if out is not None:
-                check_is_text(out)
-                if not resume and fabric.is_global_zero:
-                    RunFolder(out).check_is_free()  # not after minutes of extraction
-            config = config.resolved()
-            method = config.create_method()
-            method.check_processes(fabric.world_size)
+        config = _prepare(config, out, resume, fabric)
+        method = config.create_method()
         known, answers = open_problem(config, fabric, progress.on_extract) if problem is None else problem
         with agreed(fabric):
             if answers is not None:
-                check_answers(answers, known.classes, known.setting)  # not after hours of training
+                check_answers(answers, known.classes, known.setting)  # before hours of training
             rehearsals = count_rehearsals(config, method, known)
-            hashes = known.fingerprint()
-        _check_same_data(fabric, hashes)
-        record = {"hashes": hashes, "source": known.source, **_surroundings(command, fabric)}
-        if start is not None:
-            record["continues"] = str(Path(start).absolute())
-        config = config.for_record(record)
-        folder: RunFolder | None = None
-        with agreed(fabric):
-            if fabric.is_global_zero and out is not None:
-                if start is not None:
-                    RunFolder.open(start)  # says what is wrong with it
-                folder = _reopen(out, config) if resume else RunFolder.create(out, config)
+        config = config.for_record(_record(known, command, start, fabric))
+        folder = _take_folder(config, out, resume, start, fabric)
         if folder is not None and answers is not None:
             folder.names = answers.names
         with nullcontext() if folder is None else closing(folder):
@@ -131,16 +115,39 @@ def run_config(
     return result
 
 
+def _prepare(config: RunConfig, out: str | Path | None, resume: bool, fabric: Fabric) -> RunConfig:
+    """The resolved configuration; refuses a bad folder before minutes of extraction."""
+    with agreed(fabric):
+        if out is not None:
+            check_is_text(out)
+            if not resume and fabric.is_global_zero:
+                RunFolder(out).check_is_free()
+        config = config.resolved()
+        config.create_method().check_processes(fabric.world_size)
+    return config
+
+
+def _take_folder(
+    config: RunConfig, out: str | Path | None, resume: bool, start: str | Path | None, fabric: Fabric
+) -> RunFolder | None:
+    """The run folder, held; None in other processes than the first, and without `out`."""
+    folder: RunFolder | None = None
+    with agreed(fabric):
+        if fabric.is_global_zero and out is not None:
+            if start is not None:
+                RunFolder.open(start)  # raises if it is damaged
+            folder = _reopen(out, config) if resume else RunFolder.create(out, config)
+    return folder
+
+
 def _finish(folder: RunFolder | None, outcome: Outcome, config: RunConfig, state: State, report: bool) -> RunResult:
-    """Label the pool, compare with answers where they are known, and write it all."""
+    """Label the pool, evaluate the labels if there are answers, and write the results."""
     labels, trust = outcome.labels, outcome.trust
     if config.min_accuracy is not None and trust is not None:
         labels = only_sure(labels, outcome.problem, trust, config.min_accuracy)
         if trust.forecast.apart != 1.0:
-            log.warning(
-                "The pool looks unlike the labelled inputs: fewer than %g of the labels may be right.",
-                config.min_accuracy,
-            )
+            share = config.min_accuracy
+            log.warning("The pool is unlike the labelled inputs: less than %g of the labels may be right.", share)
     result = RunResult(
         config=config,
         history=state.history,
@@ -161,63 +168,64 @@ def _finish(folder: RunFolder | None, outcome: Outcome, config: RunConfig, state
 
 
 def _finished_before(folder: RunFolder, report: bool) -> RunResult:
-    """The result of a run that was finished before; its report is written if there is none."""
+    """The result of a finished run; writes its report if there is none."""
     result = load_result(folder)
     assert result.paths is not None
     if report and result.paths.report is None:
         try:
             result = load_result(folder, with_data=True)
         except PrenError as error:
-            log.warning("The report is without photographs: %s", error)
+            log.warning("The report has no photographs: %s", error)
             result = replace(result, missing=str(error))
         _try_report(result)
     return result
 
 
 def _try_report(result: RunResult) -> None:
-    """Write the report; the run is finished, so what goes wrong now is no reason to fail."""
+    """Write the report; a failure is only a warning, as the run is finished."""
     try:
         write_report(result)
     except PrenError as error:
-        log.warning("There is no report: %s", error)
+        log.warning("The report was not written: %s", error)
 
 
 def _reopen(out: str | Path, config: RunConfig) -> RunFolder:
-    """The folder of an interrupted run, held, if it is this very run."""
+    """The folder of an interrupted run, held; a `PrenError` if it is another run."""
     folder = RunFolder.open(out)
     recorded = folder.config()
     different = recorded.resolved().difference(config)
     if different:
-        raise PrenError(
-            "other-run",
-            f"{out} holds another run, so it cannot be resumed like this (there, here): {'; '.join(different)}.",
-        )
+        raise PrenError("other-run", f"{out} has a run with other settings (there, here): {'; '.join(different)}.")
     check_hashes(folder, recorded, config.record["hashes"])
     folder.hold(config.record["command"])
     return folder
 
 
-def _check_same_data(fabric: Fabric, hashes: dict[str, str]) -> None:
-    """Every process reads the data itself, maybe from a disk of its own."""
+def _same_hashes(problem: Problem, fabric: Fabric) -> dict[str, str]:
+    """The hashes of the data; a `PrenError` if processes, maybe on different disks, have different data."""
+    with agreed(fabric):
+        hashes = problem.fingerprint()
     first = share_text(fabric, json.dumps(hashes))
     with agreed(fabric):
         if json.loads(first) != hashes:
-            raise PrenError(
-                "data-differs", "The data here is not what the first process has: copy the same files to every node."
-            )
+            raise PrenError("data-differs", "The data differ between machines: copy the same files to every node.")
+    return hashes
 
 
-@cache  # they are read from the disk
+@cache  # reading them takes time
 def _versions() -> dict[str, str]:
     packages = ("torch", "timm", "pillow", "numpy", "scipy", "scikit-learn", "lightning-fabric", "safetensors")
     return {"pren": __version__, **{name: version(name) for name in packages}}
 
 
-def _surroundings(command: str, fabric: Fabric) -> dict[str, Any]:
+def _record(problem: Problem, command: str, start: str | Path | None, fabric: Fabric) -> dict[str, Any]:
     return {
+        "hashes": _same_hashes(problem, fabric),
+        "source": problem.source,
         "command": command,
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "processes": fabric.world_size,
         "python": platform.python_version(),
         "versions": dict(_versions()),
+        **({} if start is None else {"continues": str(Path(start).absolute())}),
     }

@@ -1,6 +1,6 @@
-"""What a person says about a run, and the rules that make a configuration of it.
+"""The settings of a user, and the rules that turn them into a configuration.
 
-The command line and `pren.fit` both fill in `Settings`; what goes together, and what does not, is decided here alone.
+The command line and `pren.fit` both use `Settings`; conflicts between settings are found here.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ Given = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings of a run; None where nothing is said.
+    """Settings of a run; None for the default.
 
     Attributes:
         data: A registered name, or the path of a file or a folder.
         root: The folder of a data set that is not embedded.
-        split: Which of its splits.
+        split: The split of the data set.
         setting: "zsl" or "gzsl".
         features_file: A features file of a benchmark: a name in its folder, or a path.
-        signatures: What describes the classes, where the data have several descriptions: "attributes,sentences".
+        signatures: Which descriptions of the classes to use, such as "attributes,sentences".
         encoder: The text encoder for descriptions in words.
-        hold_out: In GZSL, the share of labelled inputs that goes to the pool, to evaluate with.
+        hold_out: In GZSL, the share of labelled inputs to move to the pool, for evaluation.
         options: More options of the data set, by name.
         method: A registered name, or "auto".
         params: Parameters of the method, by name.
-        seed: The same seed gives the same model, with as many threads.
-        backbone: The network that photographs go through; several frozen ones are ``a+b``.
+        seed: The same seed and threads give the same model.
+        backbone: The network for photographs; several frozen ones are ``a+b``.
         weights: A file with its weights, or "random".
-        geometry: "whole" squeezes the whole photograph, "timm" crops.
-        mirrored: Whether features are the mean of those of a photograph and of its mirror image.
-        frozen: Whether the backbone stays as it is, also where the method could train it.
-        train_from: The stage from which on the backbone is trained.
-        finetune: Whether the backbone learns the seen classes first.
-        finetune_strength: How far it goes, from 0 to 1.
+        geometry: "whole" resizes the whole photograph, "timm" crops.
+        mirrored: Whether to average features over a photograph and its mirror image.
+        frozen: Whether not to train the backbone, also if the method can.
+        train_from: The first stage to train.
+        finetune: Whether to train the backbone on the seen classes first.
+        finetune_strength: How far fine-tuning goes, from 0 to 1.
         finetune_epochs: Passes over the labelled photographs.
-        finetune_targets: What it learns to tell: "classes", "signatures" or "both".
+        finetune_targets: What it learns: "classes", "signatures" or "both".
         cache: Where features are kept.
-        rehearsals: How often the method is tried on held-out classes.
-        min_accuracy: Labels that are less sure than this share of right ones asks for are left empty.
+        rehearsals: How many tests on held-out classes.
+        min_accuracy: Leave doubtful inputs without a label, so that this share of the labels is right.
     """
 
     data: str | Path | None = None
@@ -90,7 +90,7 @@ class Settings:
 
     @classmethod
     def of(cls, given: Given) -> Settings:
-        """Settings by name; what is none of them is a parameter of the method."""
+        """Settings by name; other names are parameters of the method."""
         known = {each.name for each in fields(cls)}
         own = {name: value for name, value in given.items() if name in known}
         params = {name: value for name, value in given.items() if name not in known}
@@ -104,10 +104,10 @@ class Settings:
 
         Args:
             base: The configuration of an earlier run to start from.
-            file: A YAML file with a configuration; what is said here wins.
+            file: A YAML file with a configuration; settings override it.
 
         Raises:
-            PrenError: If data or method are unknown, or a setting has no use.
+            PrenError: If the data or the method is unknown, or a setting has no effect.
         """
         content = {} if base is None else base.model_dump()
         content |= {} if file is None else read_yaml(file)
@@ -125,19 +125,17 @@ class Settings:
             name: str(value) if isinstance(value, Path) else value for name, value in said.items() if value is not None
         }
         if "data" not in content:
-            raise PrenError(
-                "data-missing", "Name the data: a registered name ('pren list datasets'), a .npz file or a folder."
-            )
+            raise PrenError("data-missing", "Name the data: a folder, a .npz file or a name of 'pren list datasets'.")
         for group, new in (("options", self.data_options()), ("params", dict(self.params))):
             old = {} if content.get(group) is None else content[group]
-            if isinstance(old, dict):  # else `parse_config` says that it is not
+            if isinstance(old, dict):  # else `parse_config` refuses it
                 content[group] = {**old, **new}
         content.pop("record", None)
         config = parse_config(content, "This call" if file is None else str(file))
         return config if config.method == AUTO else self._seeded(config)
 
     def data_options(self) -> dict[str, Any]:
-        """The options that the data set alone understands."""
+        """The options of the data set."""
         own = {
             "features": self.features_file,
             "signatures": self.signatures,
@@ -147,10 +145,10 @@ class Settings:
         return {**self.options, **{name: value for name, value in own.items() if value is not None}}
 
     def with_backbone(self, config: RunConfig, methods: Sequence[str] = ()) -> RunConfig:
-        """A configuration, for its method or for several, with the backbone as its extractor or its parameters.
+        """A configuration with the backbone as its extractor or in its parameters, for its method or for several.
 
         Raises:
-            PrenError: If there is no such backbone, the data are not photographs, or a method has no use for it.
+            PrenError: If the backbone is unknown, the data are not photographs, or a method cannot use it.
         """
         names, said = methods or [config.method], self._backbone()
         trained, tuned = self.train_from is not None, self.finetune or bool(self._finetuning())
@@ -158,13 +156,11 @@ class Settings:
         for other, asked in (("train_from", trained), ("finetune", self.finetune)):
             if self.frozen and asked:
                 flag = other.replace("_", "-")
-                raise PrenError(
-                    "option-conflict", f"--frozen trains no part of the backbone, --{flag} does: choose one."
-                )
+                raise PrenError("option-conflict", f"--frozen does not train the backbone, --{flag} does: choose one.")
         update: dict[str, Any] = {}
         if said or frozen or tuned or trained:
             if self.backbone is not None:
-                list(map(find_backbone, split_names(self.backbone)))  # before any data are read
+                list(map(find_backbone, split_names(self.backbone)))  # fails before the data are read
             if wants_images(config.data, config.options):
                 update["options"] = {**config.options, "images": True}
             if trained and not self.finetune:
@@ -175,17 +171,17 @@ class Settings:
                 keep = config.extractor if self.backbone is None else None
                 update["extractor"] = self.extractor({} if keep is None else keep.model_dump())
             elif any(map(trains_backbone, names)):
-                check_trains_backbone(names)  # all of them: a mixture has to say what is meant
+                check_trains_backbone(names)  # a mixture needs --frozen or --train-from
                 if self.backbone is not None:
-                    find_backbone(self.backbone)  # one, not several
+                    find_backbone(self.backbone)  # refuses several
                 update["params"] = {**config.params, **said}
         config = config.model_copy(update=update).with_features(names, said)
         if config.extractor is not None:
-            single_extractors(config.extractor)  # what several backbones cannot do
+            single_extractors(config.extractor)  # refuses what several backbones cannot do
         return config
 
     def extractor(self, known: Given | None = None) -> Extractor:
-        """What makes features, with what is said here in place of what is known of it."""
+        """The extractor of features: these settings over those that are known."""
         said: dict[str, Any] = {**(known or {}), **self._backbone()}
         if self.train_from is not None:
             said["until"] = self.train_from
@@ -193,27 +189,23 @@ class Settings:
             said["mirrored"] = True
         how = self._finetuning()
         if how and not self.finetune and said.get("finetune") is None:
-            raise PrenError("option-conflict", f"--finetune-{next(iter(how))} is for --finetune: add that, too.")
+            raise PrenError("option-conflict", f"--finetune-{next(iter(how))} needs --finetune: add it.")
         if self.finetune or how:
             said["finetune"] = {**(said.get("finetune") or {}), **how}
         try:
             return Extractor.model_validate(said)
         except ValidationError as error:
             why = error.errors()[0]["msg"].removeprefix("Value error, ")
-            raise PrenError("backbone-settings", f"The settings of the backbone do not go together: {why}.") from error
+            raise PrenError("backbone-settings", f"The settings of the backbone are in conflict: {why}.") from error
 
     def _backbone(self) -> dict[str, str]:
-        """What is said about the backbone, by the names of `Extractor` and of PrEN's parameters."""
+        """Settings of the backbone, by the names of `Extractor` and of PrEN's parameters."""
         said = {"backbone": self.backbone, "weights": self.weights, "geometry": self.geometry}
         return {name: str(value) for name, value in said.items() if value is not None}
 
     def _finetuning(self) -> dict[str, Any]:
-        """What is said about fine-tuning, by the names of `Finetuning`."""
-        said = {
-            "strength": self.finetune_strength,
-            "epochs": self.finetune_epochs,
-            "targets": self.finetune_targets,
-        }
+        """Settings of fine-tuning, by the names of `Finetuning`."""
+        said = {"strength": self.finetune_strength, "epochs": self.finetune_epochs, "targets": self.finetune_targets}
         return {name: value for name, value in said.items() if value is not None}
 
     def _seeded(self, config: RunConfig) -> RunConfig:
@@ -221,16 +213,16 @@ class Settings:
             return config
         entry = METHODS[config.method]
         if "seed" not in entry.method.params:
-            log.info("%s has no randomness: the seed is ignored.", entry.title)
+            log.info("%s has no randomness: the seed has no effect.", entry.title)
             return config
         return config.model_copy(update={"params": {**config.params, "seed": self.seed}})
 
 
 def wants_images(data: str | None, options: Given) -> bool:
-    """Whether a data set that also comes as features must be told that photographs are meant."""
+    """Whether to add the option for photographs to a data set that also has features."""
     benchmark = data is not None and data in DATASETS and DATASETS[data].needs_root
     if benchmark and "features" in options:
         raise PrenError(
-            "option-conflict", "--backbone and --frozen are for photographs, --features-file for features: choose one."
+            "option-conflict", "--backbone and --frozen need photographs, --features-file has features: choose one."
         )
     return benchmark and "images" not in options

@@ -1,4 +1,4 @@
-"""The steps of a run: train round by round, each kept at once, then rehearse on held-out classes."""
+"""The steps of a run: train, with a checkpoint after each round, then rehearse on held-out classes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def train(
     answers: Answers | None,
     on_round: OnRound | None,
 ) -> tuple[Method, State]:
-    """Fit, after the folder's checkpoint if it has one; returns what was fitted, and how that went."""
+    """Fit, from the folder's checkpoint if there is one; returns the fitted method and the state."""
     checkpoint: Checkpoint | None = None
     with agreed(fabric):
         checkpoint = folder.checkpoint() if folder is not None else None
@@ -45,8 +45,8 @@ def train(
         if checkpoint is not None and not _same(checkpoint.method.tail_, problem.tail):
             raise PrenError(
                 "cache-lost",
-                "What the backbone has learned is no longer in the cache, and learning it again gives something else "
-                "(other threads, maybe): start a new run, or bring the cache back.",
+                "The fine-tuned backbone of this run is no longer in the cache, and training it again gives another "
+                "one: restore the cache, or start a new run.",
             )
     if checkpoint is not None:
         method, state, training = checkpoint.method, checkpoint.state, checkpoint.training
@@ -63,49 +63,42 @@ def train(
         since, saved = time.perf_counter(), True
     with agreed(fabric):
         if folder is not None and checkpoint is not None and not saved:
-            folder.publish(checkpoint.path, checkpoint.state)  # a run killed right after its last checkpoint has not
+            folder.publish(checkpoint.path, checkpoint.state)  # the run was killed before it could
     return method, state
 
 
 def _same(tail: dict[str, Tensor] | None, other: dict[str, Tensor] | None) -> bool:
-    """Whether two backbones have learned the same, or both nothing."""
+    """Whether two fine-tuned backbones are equal, or both are frozen."""
     known, found = tail or {}, other or {}
     return known.keys() == found.keys() and all(value.equal(found[name].cpu()) for name, value in known.items())
 
 
 def _model_to_start_from(fabric: Fabric, config: RunConfig, method: Method) -> dict[str, Method]:
-    """The model of the run that a run continues, by the name that `fit_rounds` has for it; nothing if there is none.
-
-    A method that fits in one go comes to the same without it.
-    """
+    """The model of the continued run, as a keyword of `fit_rounds`; a method without rounds needs none."""
     run = share_text(fabric, str(config.record.get("continues", "")))
     with agreed(fabric):
         if not run:
             return {}
         if type(method).fit_rounds is Method.fit_rounds:
-            log.info("%s fits in one go: nothing of the model in %s is needed for it.", method.name, run)
+            log.info("%s has no rounds: it does not start from the model in %s.", method.name, run)
             return {}
         return {"start": RunFolder.open(run).model()}
 
 
 def count_rehearsals(config: RunConfig, method: Method, problem: Problem) -> int:
-    """How often to rehearse: as often as asked, else as the method says; never unasked where a backbone is trained.
+    """How often to rehearse: as configured, else the method's number, or 0 where a backbone is trained.
 
     Raises:
-        PrenError: If it cannot be as often as asked, or labels are to be sure and nothing would tell how sure they are.
+        PrenError: If the number is impossible, or `min_accuracy` needs rehearsals and there are none.
     """
     trains = "backbone" in method.params and len(problem.train.sample_shape) > 1
     count = config.rehearsals
     if count is None:
         count = 0 if trains else usual_draws(method, problem)
     if count == 1:
-        raise PrenError(
-            "rehearsals-one", "One rehearsal does not tell how far a forecast misses: take 0, or 2 and more."
-        )
+        raise PrenError("rehearsals-one", "One rehearsal is too few for a forecast: use 0, or 2 or more.")
     if config.min_accuracy is not None and not count:
-        raise PrenError(
-            "no-rehearsals", "A least accuracy needs rehearsals, which tell how sure a label is: add --rehearsals 10."
-        )
+        raise PrenError("no-rehearsals", "--min-accuracy needs rehearsals: add --rehearsals 10.")
     try:
         check_can_hold_out(problem)
     except PrenError as error:
@@ -124,9 +117,9 @@ def rehearse(
     fabric: Fabric,
     on_rehearsal: OnRehearsal | None,
 ) -> Trust | None:
-    """Rehearse, all processes together; the method has the chosen γ then.
+    """Rehearse, all processes together; sets the method's γ.
 
-    What was fitted is kept also where a method cannot be fitted to fewer classes, unless rehearsals are asked for.
+    If rehearsals fail, the result is None, unless they were asked for.
     """
     if not rehearsals:
         return None

@@ -18,13 +18,13 @@ from pren.trust import STRANGE, suggest
 
 
 class Suggestion(NamedTuple):
-    """An input to look at.
+    """An input to label.
 
     Attributes:
-        input: The name of its file, or its place in the pool where inputs have no names.
-        label: The class that it has now.
+        input: The name of its file, or its place in the pool if it has none.
+        label: Its label now.
         runner_up: The second best class; "" if there is no other.
-        confidence: How sure the label is, from 0 to 1; None if that is not known.
+        confidence: From 0 to 1; None if that is not known.
     """
 
     input: str
@@ -37,36 +37,34 @@ class Suggestions(NamedTuple):
     """What to label next.
 
     Attributes:
-        inputs: At most as many as were asked for, best first.
-        labels: The file of the data that labels are read from; None if the data have none.
+        inputs: Best first.
+        labels: The file for labels in the data; None if the data have none.
     """
 
     inputs: list[Suggestion]
     labels: Path | None
 
     def rows(self) -> list[tuple[str, str]]:
-        """The rows of that file as it should become: what a person has said, and then what is to be filled in."""
+        """The rows of that file: known labels, then inputs to fill in."""
         known = [] if self.labels is None else read_given(self.labels.parent)
         return [*known, *((each.input, "") for each in self.inputs)]
 
 
 def suggest_for_run(result: RunResult, count: int) -> Suggestions:
-    """Choose the inputs of a run's pool whose labels would help most; those that have one already are left out.
+    """Choose the inputs of a run's pool whose labels would help most, without those that the user has labelled.
 
     Args:
         result: A run with its data.
         count: How many.
 
     Raises:
-        PrenError: If the data are not at hand, or the pool has inputs whose class is known.
+        PrenError: If the data are missing, or the pool has held-out labelled inputs.
     """
     if "hold_out" in result.config.options:
-        raise PrenError(
-            "hold-out", "The pool of this run has labelled inputs in it (--hold-out): fit without it, and ask that run."
-        )
+        raise PrenError("hold-out", "The pool of this run has labelled inputs: fit again without --hold-out.")
     outcome = result.outcome
     if outcome is None:
-        raise PrenError("data-missing", f"The data of this run are not at hand: {result.missing}")
+        raise PrenError("data-missing", f"The data of this run are missing: {result.missing}")
     problem, answers = outcome.problem, outcome.answers
     names, files = problem.classes.names, None if answers is None else answers.names
     chosen = suggest_places(outcome, outcome.method.embed(problem.pool), count)
@@ -87,16 +85,16 @@ def suggest_for_run(result: RunResult, count: int) -> Suggestions:
 
 
 def suggest_places(outcome: Outcome, features: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """The same as places in the pool, from its features (N_pool, d) as the method sees them."""
+    """The same as places in the pool, from the method's features (N_pool, d)."""
     problem, labels = outcome.problem, outcome.labels
     given = problem.decided()[0]
-    # What looks like none of the classes has no name to ask for.
+    # An input that is like none of the classes has no label.
     asked = np.flatnonzero(~(labels.familiarity < STRANGE))
     return suggest(features, _doubt(labels.lead, labels.confidence), count, given, asked)
 
 
 def _doubt(lead: NDArray[np.float64], confidence: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(N,) larger where a label is less sure; of those that are equally sure, where its lead is smaller."""
+    """(N,) ranks: larger for less confidence, then for a smaller lead."""
     doubt = np.empty(len(lead))
     doubt[np.lexsort((-lead, -confidence))] = np.arange(len(lead))
     return doubt

@@ -1,4 +1,4 @@
-"""Labels in a few facts: how sure they are, what each class got, and which classes need a look."""
+"""Labels in figures: how sure they are, how many each class has, and which classes to check."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from pren.problem import UNKNOWN, Setting
 from pren.trust import STRANGE
 from pren.trust.levels import LIKELY, SURE, LevelCounts
 
-MANY = 3  # times the usual number of inputs is suspicious
+MANY = 3  # times the median number of inputs is suspicious
 FEW_NAMES = 5
 MOST_COUNTS = 30
 
 
 class LabelSummary(BaseModel):
-    """What there is to say about labels.
+    """Labels in figures.
 
     Attributes:
-        inputs: How many there are.
+        inputs: The number of inputs.
         unreadable: How many cannot be read.
         unlabelled: How many have no label because none is sure enough.
-        per_class: How many labels each candidate has, the largest first.
+        per_class: The number of labels of each candidate, the largest first.
         empty: Candidates without a label.
-        crowded: Candidates with far more labels than is usual.
-        levels: How many labels are sure, likely and doubtful; None if their confidence is not known.
-        strange: Inputs that look like none of the classes, the strangest first.
+        crowded: Candidates with far more labels than others.
+        levels: How many labels are sure, likely and doubtful; None if confidence is not known.
+        strange: Inputs that are like none of the classes, the strangest first.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -46,10 +46,7 @@ class LabelSummary(BaseModel):
 
     @classmethod
     def of(cls, labels: Predictions, setting: Setting) -> LabelSummary:
-        """Count.
-
-        Seen and unseen classes are counted apart: how many inputs are usual differs between them.
-        """
+        """Count; the median number of inputs is that of seen or of unseen classes, which differ."""
         table, best = labels.table, labels.classes[:, 0]
         unreadable = np.array([bool(error) for error in labels.errors], dtype=bool)
         labelled = best != UNKNOWN
@@ -73,11 +70,11 @@ class LabelSummary(BaseModel):
 
     @property
     def to_check(self) -> tuple[str, ...]:
-        """The classes that need a look: empty or crowded ones."""
+        """The classes to check: empty or crowded ones."""
         return (*self.empty, *self.crowded)
 
     def lines(self, every_class: bool = False) -> list[str]:
-        """The same for people; of many classes the counts only if asked for."""
+        """As text; the counts of many classes only with `every_class`."""
         lines = []
         if self.levels is not None:
             sure, likely, doubtful = self.levels
@@ -88,13 +85,15 @@ class LabelSummary(BaseModel):
             lines.append(f"{self.unlabelled} inputs have no label: none is sure enough.")
         lines.append(self._counts(every_class))
         if self.empty:
-            lines.append(f"No label at all: {some(self.empty)}. The class is not there, or is taken for another one.")
+            lines.append(
+                f"Classes without a label: {some(self.empty)}. They are not in the pool, or are taken for others."
+            )
         if self.crowded:
-            lines.append(f"Suspiciously many labels: {some(self.crowded)}. Other classes may be among them.")
+            lines.append(f"Classes with very many labels: {some(self.crowded)}. Other classes may be among them.")
         if self.strange:
             many = len(self.strange)
-            look = "1 input looks" if many == 1 else f"{many} inputs look"
-            lines.append(f"{look} like none of the classes: {some(self.strange)}.")
+            which = "1 input is" if many == 1 else f"{many} inputs are"
+            lines.append(f"{which} like none of the classes: {some(self.strange)}.")
         return lines
 
     def _counts(self, every_class: bool) -> str:
@@ -112,7 +111,7 @@ def some(names: Sequence[str]) -> str:
 
 
 def _crowded(group: list[str], counts: Counter[str]) -> list[str]:
-    """The classes that have far more labels than is usual in their group."""
+    """The classes with far more labels than the median of their group."""
     usual = median(counts[name] for name in group) if group else 0
     return [name for name in group if counts[name] > MANY * max(usual, 1)]
 

@@ -1,4 +1,4 @@
-"""A model that leaves the house: one file from images or features to the scores of all classes, used without pren."""
+"""Export a model as one file that runs without pren, from photographs or features to the scores of all classes."""
 
 from pren.label.export.files import FORMATS, export
 

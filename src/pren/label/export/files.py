@@ -20,7 +20,7 @@ from pren.images.weights import first_line
 from pren.label.export.program import Program, program_of
 from pren.label.predictor import Predictor
 
-FACTS = "pren"  # where the facts stand: a property of an ONNX file, and an extra file (.json) of torch's
+FACTS = "pren"  # a property of an ONNX file, an extra file (.json) of torch's
 
 
 def export(
@@ -32,24 +32,24 @@ def export(
     from_features: bool = False,
     min_accuracy: float | None = None,
 ) -> dict[str, Any]:
-    """Write a model as one file that is used without pren.
+    """Write a model as one file that runs without pren.
 
     Args:
-        predictor: The model, and how far its labels can be trusted.
-        file: Where to; what is there is replaced.
+        predictor: The model and its trust.
+        file: The file to write; it is replaced if it exists.
         format: "onnx" or "torch".
-        weights: The file with the frozen backbone's weights, if it is not where it was.
-        from_features: Leave the frozen backbone out: features in.
-        min_accuracy: Find how sure labels must be so that this share of them is right.
+        weights: The file with the frozen backbone's weights, if it has moved.
+        from_features: Leave the frozen backbone out: the file takes features.
+        min_accuracy: Store the confidence from which on this share of the labels is right.
 
     Returns:
-        The facts that the file holds.
+        The facts in the file.
 
     Raises:
-        PrenError: If the model cannot be exported, or something it needs is missing.
+        PrenError: If the model cannot be exported, or a file or package that it needs is missing.
     """
     if format not in FORMATS:
-        raise PrenError("unknown-name", f"There is no format {format!r}: take {' or '.join(FORMATS)}.")
+        raise PrenError("unknown-name", f"There is no format {format!r}: use {' or '.join(FORMATS)}.")
     if format == "onnx":
         need("onnxscript", "export")  # before the work
     program = program_of(
@@ -60,7 +60,7 @@ def export(
 
 
 def as_bytes(program: Program, format: str) -> bytes:
-    """The content of a file; a `PrenError` if torch cannot make it."""
+    """The content of the file; a `PrenError` if torch cannot make it."""
     with _explained(program.facts["method"]):
         return FORMATS[format](program, _traced(program))
 
@@ -85,7 +85,7 @@ def _as_onnx(program: Program, graph: ExportedProgram) -> bytes:
 
 
 def _as_torch(program: Program, graph: ExportedProgram) -> bytes:
-    graph.example_inputs = None  # which torch would pickle
+    graph.example_inputs = None  # torch would pickle them
     buffer = io.BytesIO()
     torch.export.save(graph, buffer, extra_files={f"{FACTS}.json": json.dumps(program.facts, allow_nan=False)})
     return buffer.getvalue()
@@ -96,12 +96,12 @@ FORMATS: Mapping[str, Callable[[Program, ExportedProgram], bytes]] = {"onnx": _a
 
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
-    """Keep torch's warnings of its own future to itself, and say what a graph that cannot be made means."""
+    """Hide torch's warnings, and turn its errors into a `PrenError`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     except MemoryError:
         raise
-    except Exception as error:  # torch has many, for whatever a backbone of others may do
+    except Exception as error:  # a foreign backbone can raise anything
         raise PrenError("export-failed", f"torch cannot export this model of {name}: {first_line(error)}") from error

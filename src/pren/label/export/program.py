@@ -1,4 +1,4 @@
-"""A model from its inputs to its outputs as one torch module, and what whoever runs it has to know."""
+"""A model as one torch module from inputs to outputs, with the facts that its user needs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Program:
     Attributes:
         module: Inputs (N, *shape) -> scores (N, L) float64 and, where it is known, confidence (N,) float64.
         input_name: "images" or "features".
-        example: (2, *shape) of the type that it takes.
-        outputs: The names of what it returns.
-        facts: What stands in the file beside it, JSON-ready.
+        example: (2, *shape), of the type of the input.
+        outputs: The names of the outputs.
+        facts: Stored in the file, JSON-ready.
     """
 
     module: nn.Module
@@ -41,7 +41,7 @@ class Program:
 
 
 class Whole(nn.Module):
-    """Levels from 0 to 255, the frozen backbone's features, scores, confidence: each where there is one."""
+    """From levels (0 to 255) to features, scores and confidence; steps that a model lacks are left out."""
 
     def __init__(self, levels: bool, backbone: nn.Module | None, scores: nn.Module, trust: nn.Module | None) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Whole(nn.Module):
         """(N, *shape) -> (N, L) and maybe (N,)."""
         x = inputs.float() / 255 if self.levels else inputs
         if self.backbone is not None:
-            x = self.backbone(x).half().float()  # as the cache has them, so as the model has learned from them
+            x = self.backbone(x).half().float()  # rounded as in the cache, which the model was trained on
         scores = self.scores(x)
         return (scores,) if self.trust is None else (scores, self.trust(x, scores))
 
@@ -67,42 +67,26 @@ def program_of(
     from_features: bool = False,
     min_accuracy: float | None = None,
 ) -> Program:
-    """Put a fitted method, its frozen backbone and its confidence together.
+    """Join a fitted method, its frozen backbone and its confidence.
 
     Args:
         method: A fitted method.
-        trust: How far its labels can be trusted, if anybody knows.
-        weights: The file with the frozen backbone's weights, if it is not where it was.
-        from_features: Leave the frozen backbone out: features in.
-        min_accuracy: Find how sure labels must be so that this share of them is right.
+        trust: How far to trust its labels; None if that is not known.
+        weights: The file with the frozen backbone's weights, if it has moved.
+        from_features: Leave the frozen backbone out: the program takes features.
+        min_accuracy: Store the confidence from which on this share of the labels is right.
 
     Raises:
-        PrenError: If the method cannot be exported, or something it needs is missing.
+        PrenError: If the method cannot be exported, or a file that it needs is missing.
     """
     scores, preprocessing, backbone = method.module(), method.preprocessing_, None
-    if from_features and len(method.sample_shape_) > 1:
-        raise PrenError(
-            "export-images", "This model takes images, and has no features to begin with: leave --from-features out."
-        )
-    if method.extractor_ is not None and len(method.sample_shape_) > 1:
-        if trust is not None and trust.familiarity is not None:
-            raise PrenError(
-                "export-unsupported",
-                "How familiar photographs look was learned from what goes into a stage (--train-from), which an "
-                "exported model does not stop at: fit with --rehearsals 0, or with --finetune.",
-            )
-        tail = cast(nn.Module, scores.features).state_dict()
-        made = whole_backbone(method.extractor_, weights, tail)
-        scores.features, preprocessing = made.network, made.preprocessing
+    if len(method.sample_shape_) > 1:
+        if from_features:
+            raise PrenError("export-images", "This model takes photographs, not features: omit --from-features.")
+        if method.extractor_ is not None:
+            preprocessing = _complete(scores, method.extractor_, weights, trust)
     elif method.extractor_ is not None and not from_features:
-        frozen = recorded_backbone(method.extractor_, weights, method.tail_)
-        if len(frozen.parts) > 1:
-            raise PrenError(
-                "export-unsupported",
-                f"{frozen.facts['backbone']} want photographs of their own sizes each, and an exported model takes "
-                "them in one: export it without them (--from-features), or fit with one backbone.",
-            )
-        backbone, preprocessing = frozen.parts[0].network, frozen.parts[0].preprocessing
+        backbone, preprocessing = _frozen(method, weights)
     known = None if trust is None else TrustModule(trust, method.classes_, method.setting_)
     shape = method.sample_shape_ if preprocessing is None else preprocessing.sample_shape
     whole = Whole(preprocessing is not None, backbone, scores, known).eval().requires_grad_(False)
@@ -116,11 +100,38 @@ def program_of(
             "pren": __version__,
             "method": method.name,
             **_classes(method),
-            **_sureness(trust, min_accuracy),
+            **_threshold(trust, min_accuracy),
             "input": {"shape": list(shape), "type": str(kind).removeprefix("torch.")},
-            "preprocessing": _preparing(preprocessing),
+            "preprocessing": _preparation(preprocessing),
         },
     )
+
+
+def _complete(
+    scores: nn.Module, extractor: dict[str, Any], weights: str | None, trust: Trust | None
+) -> Preprocessing | None:
+    """Put the frozen stages in front of the trained ones; returns what the first one takes."""
+    if trust is not None and trust.familiarity is not None:
+        raise PrenError(
+            "export-unsupported",
+            "A model of --train-from cannot be exported with familiarity: fit with --rehearsals 0, or with --finetune.",
+        )
+    tail = cast(nn.Module, scores.features).state_dict()
+    made = whole_backbone(extractor, weights, tail)
+    scores.features = made.network
+    return made.preprocessing
+
+
+def _frozen(method: Method, weights: str | None) -> tuple[nn.Module, Preprocessing]:
+    """The backbone that made the features, and what it takes."""
+    frozen = recorded_backbone(method.extractor_ or {}, weights, method.tail_)
+    if len(frozen.parts) > 1:
+        raise PrenError(
+            "export-unsupported",
+            f"{frozen.facts['backbone']} take photographs of different sizes, and an exported model takes one size: "
+            "add --from-features, or fit with one backbone.",
+        )
+    return frozen.parts[0].network, frozen.parts[0].preprocessing
 
 
 def _classes(method: Method) -> dict[str, Any]:
@@ -134,25 +145,25 @@ def _classes(method: Method) -> dict[str, Any]:
     }
 
 
-def _sureness(trust: Trust | None, min_accuracy: float | None) -> dict[str, Any]:
-    """The share of right labels that was asked for, and the least confidence of a label that is to be kept."""
+def _threshold(trust: Trust | None, min_accuracy: float | None) -> dict[str, Any]:
+    """The share of right labels that is asked for, and the least confidence of labels to keep."""
     if min_accuracy is None:
         return {}
     if not 0 < min_accuracy <= 1:
-        raise PrenError("option-value", f"min_accuracy must be more than 0 and at most 1, not {min_accuracy}.")
+        raise PrenError("option-value", f"--min-accuracy must be more than 0 and at most 1, not {min_accuracy}.")
     if trust is None:
-        raise PrenError("no-rehearsals", "Nobody knows how sure labels are. Rehearsals tell: pren fit --rehearsals 10.")
+        raise PrenError("no-rehearsals", "The model was not rehearsed: fit it with --rehearsals 10.")
     least = threshold(trust.levels, min_accuracy)
     if math.isinf(least):
         raise PrenError(
             "accuracy-unreachable",
-            f"Not even the surest labels are right in {min_accuracy:.0%} of cases: ask for a lower --min-accuracy.",
+            f"Even of the surest labels, fewer than {min_accuracy:.0%} are right: use a lower --min-accuracy.",
         )
     return {"min_accuracy": min_accuracy, "threshold": least}
 
 
-def _preparing(preprocessing: Preprocessing | None) -> dict[str, Any] | None:
-    """What to do with a photograph before it goes in; the normalisation is inside."""
+def _preparation(preprocessing: Preprocessing | None) -> dict[str, Any] | None:
+    """How to prepare a photograph; the module itself normalises it."""
     if preprocessing is None:
         return None
     facts = preprocessing.model_dump(mode="json", exclude={"sample_shape", "mean", "std"})

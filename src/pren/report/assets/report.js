@@ -1,12 +1,12 @@
 "use strict";
-// Tables are sorted by their headings.
+// Sort tables by their headings.
 for (const table of document.querySelectorAll("table[id]")) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
     head.querySelector("button").addEventListener("click", () => {
       const numeric = head.classList.contains("number");
       const now = head.getAttribute("aria-sort");
-      // Numbers begin with the largest, names with the first.
+      // Numbers start with the largest, names with A.
       const falling = now ? now === "ascending" : numeric;
       heads.forEach((other) => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", falling ? "descending" : "ascending");
@@ -22,7 +22,7 @@ for (const table of document.querySelectorAll("table[id]")) {
     });
   });
 }
-// Rows of tables and cards of classes are filtered by what they say.
+// Filter rows of tables and cards of classes by their text.
 for (const box of document.querySelectorAll("input[data-filters]")) {
   const target = document.getElementById(box.dataset.filters);
   const items = [...(target.tBodies ? target.tBodies[0].rows : target.children)];
@@ -38,7 +38,7 @@ for (const box of document.querySelectorAll("input[data-filters]")) {
     status.textContent = words.length ? `${shown} of ${items.length}` : "";
   });
 }
-// Below a figure is what a point or a cell shows, for those who cannot hover.
+// Show the text of a point or a cell below the figure, for touch screens.
 for (const figure of document.querySelectorAll("figure:has(.tip)")) {
   const tip = figure.querySelector(".tip");
   for (const event of ["pointerover", "click"]) {

@@ -1,1 +1,1 @@
-"""Run folders on disk: whole or not at all, one writer at a time, resumable."""
+"""Run folders on disk: every write is complete or has no effect, one writer at a time, resumable."""

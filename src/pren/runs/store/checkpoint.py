@@ -1,4 +1,4 @@
-"""Checkpoints: a run after one of its rounds, as a folder that appears whole or not at all."""
+"""Checkpoints: a run after a round, as a folder that appears in one step."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ MOST_BYTES = 1 << 30
 
 
 class State(BaseModel):
-    """What a checkpoint knows beside weights.
+    """A checkpoint without weights.
 
     Attributes:
-        history: What each round did: its number under "round", then its figures.
+        history: Of each round: its number under "round", then its figures.
         timings: Seconds per round.
-        pseudo_labels: The last round's: place in the pool, class name.
-        by_answers: What the answers say of each round; apart from the history, which is the same without them.
+        pseudo_labels: Of the last round: place in the pool, class name.
+        by_answers: Figures of each round by the answers; separate, as the history is the same without answers.
     """
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
@@ -65,7 +65,7 @@ class State(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A run after one of its rounds, with the tensors that training needs beside the model."""
+    """A run after a round, with the tensors that training needs beside the model."""
 
     path: Path
     method: Method
@@ -74,7 +74,7 @@ class Checkpoint:
 
 
 def save_checkpoint(current: Path, method: Method, state: State, run: str) -> None:
-    """Keep a run after a round, in a new folder."""
+    """Write a checkpoint to a new folder."""
     current.parent.mkdir(exist_ok=True)
     with new_folder(current) as writing:
         save_model(method, writing)
@@ -84,27 +84,27 @@ def save_checkpoint(current: Path, method: Method, state: State, run: str) -> No
 
 
 def latest_checkpoint(folder: Path) -> Path | None:
-    """The checkpoint of the last finished round, None if there is none yet."""
+    """The checkpoint of the last finished round, None if there is none."""
     if os.path.lexists(folder) and not folder.is_dir():
-        raise PrenError("damaged", f"{folder} is not a folder: put back what was there.")
+        raise PrenError("damaged", f"{folder} is not a folder: restore it.")
     rounds = {int(found[1]): path for path in folder.glob("round-*") if (found := NAME.fullmatch(path.name))}
     return rounds[max(rounds)] if rounds else None
 
 
 def read_state(folder: Path, run: str) -> State | None:
-    """The state of the latest checkpoint; a `PrenError` if that is damaged or belongs to another run."""
+    """The state of the latest checkpoint; a `PrenError` if it is damaged or belongs to another run."""
     latest = latest_checkpoint(folder)
     try:
         return None if latest is None else _verified_state(latest, run)
     except PrenError:
-        # A run that is going on may have removed it meanwhile, after a newer one was there.
+        # A running run may have replaced it by a newer one.
         if latest_checkpoint(folder) == latest:
             raise
     return read_state(folder, run)
 
 
 def read_checkpoint(folder: Path, run: str) -> Checkpoint | None:
-    """The latest checkpoint, None if there is none yet; a `PrenError` as `read_state` raises it."""
+    """The latest checkpoint, None if there is none; raises as `read_state`."""
     latest = latest_checkpoint(folder)
     if latest is None:
         return None
@@ -113,17 +113,17 @@ def read_checkpoint(folder: Path, run: str) -> Checkpoint | None:
         training = load_file(latest / TRAINING_FILE)
         _check_training(training, state)
     except (OSError, SafetensorError, ValueError) as error:
-        raise PrenError("damaged", f"The checkpoint {latest} is damaged and cannot be resumed from: {error}") from error
+        raise PrenError("damaged", f"The checkpoint {latest} is damaged: {error}. Start a new run.") from error
     return Checkpoint(latest, load_model(latest), training, state)
 
 
 def _check_training(training: dict[str, Tensor], state: State) -> None:
-    """See that the state of training is there, and that of the last round of the history, where it names its round."""
+    """Refuse a training state that is empty, or of another round than the last of the history."""
     if not training:
         raise ValueError(f"{TRAINING_FILE} is empty")
     number, last = training.get(ROUND_NUMBER), state.history[-1]["round"]
     if number is not None and (number.numel() != 1 or number.item() != last):
-        raise ValueError(f"{TRAINING_FILE} is the state of training after another round than {last}")
+        raise ValueError(f"{TRAINING_FILE} is not of round {last}")
 
 
 def _verified_state(checkpoint: Path, run: str) -> State:
@@ -133,7 +133,7 @@ def _verified_state(checkpoint: Path, run: str) -> State:
         rounds = [row.get("round") for row in state.history]
         last = int(checkpoint.name.removeprefix("round-"))
         if rounds != list(range(last - len(rounds) + 1, last + 1)) or rounds[:1] not in ([0], [1]):
-            raise ValueError(f"its history is that of other rounds: {rounds}")
+            raise ValueError(f"its history has other rounds: {rounds}")
     except ValueError as error:
         raise PrenError("damaged", f"The checkpoint {checkpoint} is damaged: {error}") from error
     except PrenError as error:

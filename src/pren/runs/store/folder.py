@@ -1,18 +1,18 @@
 """The files of a run.
 
-config.yaml         what was asked, with every parameter, and a record: versions, hashes, the command
+config.yaml         the settings with every parameter, and a record: versions, hashes, the command
 history.csv         round, loss, pseudo-labels, how many of them are new
-timings.csv         seconds per round (apart from the history, which is the same for the same seed)
-pseudo_labels.csv   the last round's: file (or place in the pool), class
-predictions.csv     the table of labels: file (or place in the pool), class, score, confidence, familiarity, runner-up
-trust.safetensors   what rehearsals tell: forecast, confidence
-signatures.json     how the signatures were made, the encoder and all texts among it, to describe one more class
-metrics.json        where the answers are known
-model.safetensors   the model to keep
-report.html         the same for people, which 'pren report' makes anew at any time; it has no checksum
-manifest.json       the checksums of all but the report; written last, so where it is, the run is finished
-checkpoint/         the last finished round, to resume from, with a manifest of its own
-.lock               who is writing, while somebody is
+timings.csv         seconds per round (not in the history, which is the same for the same seed)
+pseudo_labels.csv   of the last round: file (or place in the pool), class
+predictions.csv     the labels: file (or place in the pool), class, score, confidence, familiarity, runner-up
+trust.safetensors   results of rehearsals: forecast, confidence
+signatures.json     how signatures were made, with encoder and texts, to describe one more class
+metrics.json        figures by the answers, if there are any
+model.safetensors   the model
+report.html         an HTML page, which 'pren report' can write again; it has no checksum
+manifest.json       the checksums of all but the report; written last, so it means that the run is finished
+checkpoint/         the last finished round, to resume from, with its own manifest
+.lock               the process that writes, while it does
 """
 
 from __future__ import annotations
@@ -61,14 +61,8 @@ PREDICTIONS = "predictions.csv"
 METRICS = "metrics.json"
 REPORT_FILE = "report.html"
 RESULTS = (CONFIG_FILE, MODEL_FILE, PREDICTIONS)
-ALSO = (
-    "history.csv",
-    "timings.csv",
-    "pseudo_labels.csv",
-    METRICS,
-    TRUST_FILE,
-    RECIPE_FILE,
-)  # where the method and the data have them
+# Some methods and data have these, too.
+ALSO = ("history.csv", "timings.csv", "pseudo_labels.csv", METRICS, TRUST_FILE, RECIPE_FILE)
 
 
 class Figures(Metrics):
@@ -76,8 +70,8 @@ class Figures(Metrics):
 
     Attributes:
         hashes: Of the data and the split.
-        rule: The rule for GZSL that the method has, if it has one.
-        reliability: Whether confidence can be believed; None if it is not known.
+        rule: The method's rule for GZSL; None if it has none.
+        reliability: How good confidence is; None if it is not known.
     """
 
     hashes: dict[str, str] = Field(default_factory=dict)
@@ -86,32 +80,32 @@ class Figures(Metrics):
 
 
 class RunFolder:
-    """Reads and writes a run; every write is whole or not at all.
+    """Reads and writes a run; every write is complete or has no effect.
 
-    `create` and `hold` keep the folder from other writers until `close`.
+    `create` and `hold` lock the folder until `close`.
 
     Attributes:
-        path: Where it is.
-        names: Of the inputs of the pool, in tables; None if they have none. Known to whoever has the data.
+        path: The folder.
+        names: Of the inputs of the pool, for tables; None if they have none.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.names: Sequence[str] | None = None
-        self._made = False  # whether the folder itself is ours, and not the user's
+        self._made = False  # whether this run made the folder
         self._lock: Lock | None = None
-        self._run = ""  # what the checksums say which run their files belong to
+        self._run = ""  # the id of the run in manifests
 
     @classmethod
     def create(cls, path: str | Path, config: RunConfig) -> RunFolder:
-        """Start a run in a folder that is new or empty, and hold it."""
+        """Start a run in a new or empty folder, and lock it."""
         folder = cls(path)
         folder._made = not folder.path.exists()
         folder.check_is_free()
         make_folder(folder.path)
         folder._lock = Lock(folder.path, str(config.record.get("command", "")))
         try:
-            folder.check_is_free()  # nor has anybody written into it before we held it
+            folder.check_is_free()  # another process may have written before the lock
             with folder._writing():
                 write_bytes(folder.path / CONFIG_FILE, with_checksum(config.to_yaml().encode()))
         except BaseException:
@@ -125,7 +119,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
-        """Take an existing run to read from; a `PrenError` if there is none, or it is not what was written."""
+        """Open a run to read; a `PrenError` if there is none, or its files are damaged."""
         folder = cls(path)
         if not folder.holds_run():
             raise PrenError("not-a-run", f"{path} is not a run folder: it has no config.yaml. 'pren fit' makes one.")
@@ -137,81 +131,74 @@ class RunFolder:
             except PrenError as error:
                 raise PrenError(
                     error.code,
-                    f"{error} Put back what was there; or remove {MANIFEST}, and 'pren fit --resume' writes the "
-                    "results again from the last checkpoint.",
+                    f"{error} Restore the files; or remove {MANIFEST}, and 'pren fit --resume' writes them again.",
                 ) from error
         return folder
 
     def hold(self, command: str = "") -> None:
-        """Take the run to go on with, unless it is finished."""
+        """Lock the run to go on with it, unless it is finished."""
         if not self.finished():
             self._lock = Lock(self.path, command)
 
     def close(self) -> None:
-        """Let others write."""
+        """Release the lock."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
             if self._made:
-                with suppress(OSError):  # it holds something
+                with suppress(OSError):  # it has files
                     self.path.rmdir()
 
     def check_is_free(self) -> None:
-        """Raise a `PrenError` unless a run can start here; a folder that is not there is made later."""
+        """Raise a `PrenError` unless the folder is new or empty."""
         if self.holds_run():
             raise PrenError(
                 "run-exists",
-                f"{self.path} already holds a run: 'pren fit --resume {self.path}' goes on, or choose another --out.",
+                f"{self.path} already has a run: go on with 'pren fit --resume {self.path}', or choose another --out.",
             )
         parts = self.path.iterdir() if self.path.is_dir() else ()
         if any(part.name != LOCK and not part.name.startswith(WRITING) for part in parts):
             raise PrenError("out-taken", f"{self.path} is not empty: choose another folder with --out.")
 
     def holds_run(self) -> bool:
-        """Whether a run was ever started here."""
+        """Whether a run was started here."""
         return (self.path / CONFIG_FILE).is_file()
 
     def finished(self) -> bool:
-        """Whether the run came to its end."""
-        return os.path.lexists(self.path / MANIFEST)  # if it is no file, `verify` says so
+        """Whether the run is finished."""
+        return os.path.lexists(self.path / MANIFEST)  # `verify` checks that it is a file
 
     def discard_if_nothing_done(self) -> None:
-        """Make room again after a run that failed before its first round."""
-        if self._lock is None or not self._lock.held():  # the folder is gone, or somebody else's
+        """Clear the folder after a run that failed before its first round."""
+        if self._lock is None or not self._lock.held():  # removed, or locked by another process
             return
         with suppress(OSError):
             if {part.name for part in self.path.iterdir()} <= {CONFIG_FILE, LOCK}:
                 (self.path / CONFIG_FILE).unlink(missing_ok=True)
 
     def config(self) -> RunConfig:
-        """What the run was asked to do."""
+        """The configuration of the run."""
         path = self.path / CONFIG_FILE
         content = read_bytes(path, MOST_BYTES)
         if not checksum_holds(content):
-            raise PrenError(
-                "damaged", f"{path} is damaged or was changed: its checksum differs. Put back what was there."
-            )
+            raise PrenError("damaged", f"{path} is damaged or was changed: its checksum differs. Restore it.")
         mapping = read_yaml(path, content)
         try:
             json.dumps(mapping, allow_nan=False)
-        except (TypeError, ValueError) as error:  # YAML has dates, sets and more, and we write none
-            raise PrenError(
-                "damaged", f"{path} is damaged: it holds what pren never writes there ({error})."
-            ) from error
+        except (TypeError, ValueError) as error:  # such as dates and sets of YAML
+            raise PrenError("damaged", f"{path} is damaged: {error}. Restore it.") from error
         return parse_config(mapping, str(path))
 
     def model(self) -> Method:
         """The model of the last finished round."""
-        # While a run is not finished, only a checkpoint tells whose the model in the folder itself is.
+        # Until a run is finished, only a checkpoint has a checksum of the model.
         checkpoint = None if self.finished() else latest_checkpoint(self._checkpoints)
         if checkpoint is not None:
             read_state(self._checkpoints, self._run)
         method, config = load_model(checkpoint or self.path), self.config()
         wanted = create(config.method, **config.params)
         if type(method) is not type(wanted) or method.get_params() != wanted.get_params():
-            raise PrenError(
-                "model-other", f"{self.path / MODEL_FILE} is the model of another run: put back the right one."
-            )
+            raise PrenError("model-other", f"{self.path / MODEL_FILE} is the model of another run: restore the file.")
         return method
 
     def figures(self) -> Figures | None:
@@ -222,33 +209,31 @@ class RunFolder:
         try:
             return Figures.model_validate_json(read_bytes(path, MOST_BYTES * 64))
         except (ValueError, RecursionError) as error:
-            raise PrenError(
-                "damaged", f"{path} is damaged ('pren evaluate' computes it again): {reason(error)}"
-            ) from error
+            raise PrenError("damaged", f"{path} is damaged ({reason(error)}): use 'pren evaluate'.") from error
 
     def history(self) -> list[dict[str, Any]]:
-        """What each finished round did; empty for methods that have none."""
+        """Figures of each finished round; empty for methods without rounds."""
         state = read_state(self._checkpoints, self._run)
         return [] if state is None else state.history
 
     def rounds_by_answers(self) -> list[dict[str, float]]:
-        """What the answers say of each finished round: see `pren.evaluation.round_figures`."""
+        """Figures of each finished round by the answers: see `pren.evaluation.round_figures`."""
         state = read_state(self._checkpoints, self._run)
         return [] if state is None else state.by_answers
 
     def checkpoint(self) -> Checkpoint | None:
-        """The last finished round, None if there is none yet."""
+        """The last finished round, None if there is none."""
         return read_checkpoint(self._checkpoints, self._run)
 
     def save_round(self, method: Method, state: State) -> None:
-        """Keep the model, the state of training and the history after a round."""
+        """Write a checkpoint, and the model and the history after a round."""
         current = self._checkpoints / f"round-{state.history[-1]['round']:04d}"
         with self._writing():
             save_checkpoint(current, method, state, self._run)
         self.publish(current, state)
 
     def publish(self, current: Path, state: State) -> None:
-        """Show in the folder itself what its checkpoint holds, and remove all that is older."""
+        """Copy a checkpoint's results to the run folder, and remove older checkpoints."""
         with self._writing():
             copy(current / MODEL_FILE, self.path / MODEL_FILE)
             columns = list(state.history[-1])
@@ -262,20 +247,20 @@ class RunFolder:
                 remove(old)
 
     def save_model(self, method: Method, trust: Trust | None) -> None:
-        """Keep the model, which may have a chosen γ now, and how far its labels can be trusted."""
+        """Write the model, which may have a chosen γ now, and its trust."""
         with self._writing():
             save_model(method, self.path)
             if trust is not None:
                 trust.save(self.path)
 
     def trust(self) -> Trust | None:
-        """How far labels can be trusted; None if that is not known."""
+        """How far to trust labels; None if that is not known."""
         return Trust.load(self.path)
 
     def save_results(
         self, write_labels: Callable[[Path], None], figures: Figures | None, recipe: dict[str, Any]
     ) -> None:
-        """Write labels, figures and `Problem.recipe`, and the checksums of everything: the run is finished."""
+        """Write labels, figures and `Problem.recipe`, then all checksums: the run is finished."""
         with self._writing():
             if recipe:
                 write_json(self.path / RECIPE_FILE, recipe)
@@ -290,7 +275,7 @@ class RunFolder:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Write in the folder while it is ours; say what to do if that fails."""
+        """Check the lock, and turn errors of writing into a `PrenError`."""
         self.check_held()
         try:
             yield
@@ -301,17 +286,17 @@ class RunFolder:
                 what = f"Cannot write {error.filename or self.path}: {error.strerror or error}."
             raise PrenError(
                 "write-failed",
-                f"{what} Make room there, or copy the run folder to where there is room; then go on with 'pren fit "
-                "--resume FOLDER', or start again if no round was finished yet.",
+                f"{what} Free some space, or copy the run folder to another disk; then go on with 'pren fit --resume "
+                "FOLDER', or start again if no round is finished.",
             ) from error
 
     def check_held(self) -> None:
-        """Raise a `PrenError` if the folder is no longer ours to write in."""
+        """Raise a `PrenError` if the lock is lost."""
         if self._lock is None or not self._lock.held():
             raise PrenError(
                 "run-lost",
-                f"{self.path} was removed, renamed or taken over while the run was going on. If it was renamed, go on "
-                "with 'pren fit --resume' and its new name; else start again.",
+                f"{self.path} was removed, renamed or taken over during the run. If it was renamed, go on with "
+                "'pren fit --resume' and its new name; else start again.",
             )
 
 

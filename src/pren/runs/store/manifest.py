@@ -1,4 +1,4 @@
-"""Checksums: what is read from a run is what was written, or it is refused before anything is used."""
+"""Checksums: files of a run that have changed are refused before they are used."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Manifest(BaseModel):
 
 
 def write_manifest(folder: Path, names: Iterable[str], run: str) -> None:
-    """Note size and checksum of some files of a folder, and which run they belong to, in the folder."""
+    """Write sizes and checksums of files, and the id of their run, to their folder."""
     files = {}
     for name in names:
         check_file(folder / name)
@@ -45,10 +45,10 @@ def write_manifest(folder: Path, names: Iterable[str], run: str) -> None:
 
 
 def verify(folder: Path, needed: Iterable[str], run: str) -> None:
-    """Check the files of a folder against its manifest, which must list those that are needed and name the run.
+    """Check the files of a folder against its manifest, which must list the needed ones and name the run.
 
     Raises:
-        PrenError: Naming every file that is missing or not what was written.
+        PrenError: Naming every file that is missing or has changed.
     """
     try:
         manifest = _Manifest.model_validate_json(read_bytes(folder / MANIFEST, MOST_BYTES))
@@ -57,7 +57,7 @@ def verify(folder: Path, needed: Iterable[str], run: str) -> None:
     check_format(manifest.format, folder / MANIFEST)
     if manifest.run != run:
         raise PrenError(
-            "other-run", f"{folder} belongs to another run (other data, method or parameters): put back the right one."
+            "other-run", f"{folder} belongs to another run (other data or settings): restore the right one."
         )
     unlisted = sorted(set(needed) - set(manifest.files))
     if unlisted:
@@ -68,7 +68,7 @@ def verify(folder: Path, needed: Iterable[str], run: str) -> None:
 
 
 def _compare(folder: Path, name: str, file: _File) -> str | None:
-    """What is wrong with one file, None if nothing is."""
+    """What is wrong with a file; None if it is fine."""
     path = folder / name
     if Path(name).name != name:
         return f"{folder / MANIFEST} is damaged: {name!r} is not a file of this folder."
@@ -80,25 +80,25 @@ def _compare(folder: Path, name: str, file: _File) -> str | None:
         return str(error)
     except OSError as error:
         return f"Cannot read {path}: {error.strerror or error}."
-    return f"{path} is damaged: it is not what was written (its checksum differs)."
+    return f"{path} is damaged: its checksum differs."
 
 
 def check_format(number: int, where: Path | str) -> None:
-    """Refuse what another version of pren has written in another way."""
+    """Refuse files of another format."""
     if number != FORMAT:
         raise PrenError(
             "format-other",
-            f"{where} was written by another version of pren (format {number}, this one reads {FORMAT}). Fit again: "
-            "the command is in its config.yaml, under 'record'. Or use the version of pren that is named there.",
+            f"{where} was written by another version of pren (format {number}, not {FORMAT}): fit again, or use that "
+            "version. Its config.yaml names the version and the command, under 'record'.",
         )
 
 
 def with_checksum(text: bytes) -> bytes:
-    """Text that ends in a comment with its own checksum."""
+    """Text with a comment at its end that has its checksum."""
     return text + CHECKSUM_LINE + f"{hashlib.sha256(text).hexdigest()}\n".encode()
 
 
 def checksum_holds(content: bytes) -> bool:
-    """Whether content is as `with_checksum` made it."""
+    """Whether content has the right checksum at its end."""
     text = content[: content.rfind(CHECKSUM_LINE)]
     return content == with_checksum(text)

@@ -1,4 +1,4 @@
-"""A saved model, wherever it is: in a run folder, or in a folder that `Method.save` wrote."""
+"""Load a model from a run folder, or from a folder that `Method.save` wrote."""
 
 from __future__ import annotations
 
