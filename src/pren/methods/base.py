@@ -63,6 +63,7 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
     rehearsals: ClassVar[int] = 10  # how often `pren fit` rehearses it on held-out classes by default
     one_space: ClassVar[bool] = False  # whether it needs features and signatures of one space, so of one length
     learns_given: ClassVar[bool] = False  # whether it learns from `Problem.given` itself; refinements always do
+    log_shares: ClassVar[bool] = False  # whether scores are logarithms of shares, up to a constant for each input
     params: ClassVar[Mapping[str, Param]]
     space: ClassVar[Space]  # what is worth tuning on validation classes
 
@@ -163,6 +164,23 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
         """
         rows = best_candidate(self.scores(inputs), self.classes_.among(among or candidates_of(self.setting_)))
         return self.classes_.named(rows)
+
+    def predict_proba(self, inputs: Inputs | Array, among: str | None = None) -> NDArray[np.float64]:
+        """The share of each class in each input, by the method's own model; `pren.assess` says how far to trust labels.
+
+        Args:
+            inputs: N inputs.
+            among: As for `predict`.
+
+        Returns:
+            (N, L), rows of sum 1, 0 for classes that are no candidates.
+
+        Raises:
+            PrenError: If its scores are no logarithms of shares (`log_shares`).
+        """
+        from pren.methods.shares import predict_proba  # names other methods
+
+        return predict_proba(self, inputs, among)
 
     def embed(self, inputs: Inputs | Array) -> NDArray[np.float64]:
         """Features as the method sees them: N images or feature vectors -> (N, d), prepared or of its backbone."""

@@ -105,6 +105,7 @@ class PrENPool(Method):
 
     name: ClassVar[str] = "pren-pool"
     learns_given: ClassVar[bool] = True
+    log_shares: ClassVar[bool] = True
 
     features: str = param("whitened", "How features are prepared.", among=PREPARATIONS)
     refinement: str = param("none", "As for every method; this one learns from the pool itself.", among=REFINEMENTS)

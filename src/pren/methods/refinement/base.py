@@ -76,6 +76,7 @@ class Refinement(Formula, ABC):
     """
 
     changes_scores: ClassVar[bool] = True  # if not, nothing is computed for it
+    log_shares: ClassVar[bool] = False  # as for `Method`
 
     columns: Tensor
     others: Tensor | None  # torch cannot save a tensor of nothing

@@ -35,6 +35,7 @@ class SoftKMeans(Refinement):
     class.
     """
 
+    log_shares: ClassVar[bool] = True
     learns: ClassVar[Sides] = {"means": ("C", "d"), "variance": ("one",), "offsets": ("C",)}
 
     means: Tensor

@@ -31,6 +31,7 @@ class CLIP(Method):
 
     name: ClassVar[str] = "clip"
     one_space: ClassVar[bool] = True
+    log_shares: ClassVar[bool] = True
 
     temperature: float = param(
         0.01, "What the cosine is divided by; the best class is the same for any. CLIP learned about 0.01.", gt=0

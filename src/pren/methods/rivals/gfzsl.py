@@ -46,6 +46,7 @@ class GFZSL(Method):
     """
 
     name: ClassVar[str] = "gfzsl"
+    log_shares: ClassVar[bool] = True
 
     features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
     mean_reg: float = param(1.0, "The ridge of μ.", gt=0, search=Real(1e-3, 1e2, log=True))

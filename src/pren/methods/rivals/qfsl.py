@@ -49,6 +49,7 @@ class QFSL(EpochMethod, EndToEnd):
     """
 
     name: ClassVar[str] = "qfsl"
+    log_shares: ClassVar[bool] = True
 
     features: str = param(
         "l2", "How features are prepared; images go to the backbone as they are.", search=SCALINGS, among=PREPARATIONS
