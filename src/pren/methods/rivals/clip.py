@@ -42,7 +42,9 @@ class CLIP(Method):
         encoder = problem.source.get("signatures", {}).get("encoder")
         if fault is not None:
             name = backbone if str(backbone).startswith("clip:") else EXAMPLE
-            advice = f"describe classes in words, and take both from one CLIP model (--backbone {name} --encoder {name})"
+            advice = (
+                f"describe classes in words, and take both from one CLIP model (--backbone {name} --encoder {name})"
+            )
             raise PrenError("clip-mismatch", f"{fault}: {advice}.")
         if (backbone or encoder) and backbone != str(encoder).partition("@")[0]:
             log.warning(
