@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from refusals import refused
 from sklearn.metrics import balanced_accuracy_score
 
-from pren.evaluation import Metrics, evaluate
+from pren.evaluation import Metrics, evaluate_scores
 from pren.problem import UNKNOWN, Answers, ClassTable, Setting
 
 
@@ -35,7 +35,7 @@ def evaluate_predictions(
     predicted: NDArray[np.int64], known: Answers, classes: ClassTable, setting: Setting
 ) -> Metrics:
     """Of scores that lead to these predictions."""
-    return evaluate(np.eye(len(classes))[predicted], known, classes, setting)
+    return evaluate_scores(np.eye(len(classes))[predicted], known, classes, setting)
 
 
 FOUR = table([True, True, False, False])
@@ -149,7 +149,7 @@ def test_confusion_rows_match_plain_loops(case: Case) -> None:
 
 @given(cases())
 def test_scores_give_the_same_as_the_predictions_they_lead_to(case: Case) -> None:
-    metrics = evaluate(case.scores(), answers(*case.labels), case.classes, case.setting)
+    metrics = evaluate_scores(case.scores(), answers(*case.labels), case.classes, case.setting)
     other = {"ausuc": case.evaluate().ausuc}  # which depends on more than the predictions
     assert metrics.model_copy(update=other) == case.evaluate()
 
@@ -161,8 +161,8 @@ def test_the_order_of_the_classes_changes_nothing(case: Case, random: object) ->
     old = case.classes
     classes = ClassTable(tuple(old.names[c] for c in order), old.signatures[order], old.seen[order], old.normalised)
     labels = [UNKNOWN if label == UNKNOWN else order.index(label) for label in case.labels]
-    before = evaluate(case.scores(), answers(*case.labels), old, case.setting)
-    after = evaluate(case.scores()[:, order], answers(*labels), classes, case.setting)
+    before = evaluate_scores(case.scores(), answers(*case.labels), old, case.setting)
+    after = evaluate_scores(case.scores()[:, order], answers(*labels), classes, case.setting)
     candidates = {row.name for row in before.per_class}
     assert [row.name for row in after.per_class] == [name for name in classes.names if name in candidates]
     by_name = {"per_class": tuple(sorted(after.per_class, key=lambda row: old.names.index(row.name)))}
@@ -234,13 +234,13 @@ def test_top1_is_scikit_learns_balanced_accuracy() -> None:
 
 def test_only_zsl_keeps_the_seen_classes_out_of_the_running() -> None:
     scores = np.array([[9.0, 0, 2, 1], [0, 9, 1, 2]])
-    assert evaluate(scores, answers(2, 3), FOUR, "zsl").top1 == 1
-    assert evaluate(scores, answers(2, 3), FOUR, "gzsl").top1 == 0
+    assert evaluate_scores(scores, answers(2, 3), FOUR, "zsl").top1 == 1
+    assert evaluate_scores(scores, answers(2, 3), FOUR, "gzsl").top1 == 0
 
 
 def test_infinite_scores_are_scores() -> None:
     scores = np.array([[-np.inf, -np.inf, 1, -np.inf], [0, 0, 0, np.inf]])
-    assert evaluate(scores, answers(2, 3), FOUR, "gzsl").top1 == 1
+    assert evaluate_scores(scores, answers(2, 3), FOUR, "gzsl").top1 == 1
 
 
 @pytest.mark.parametrize(
@@ -266,18 +266,18 @@ def test_u_s_and_h_where_something_is_zero_or_missing(
 def test_no_known_label_is_an_error_that_says_so(setting: Setting) -> None:
     for labels in (answers(UNKNOWN, UNKNOWN), answers()):
         with refused("no-answers"):
-            evaluate(np.zeros((len(labels.labels), 4)), labels, FOUR, setting)
+            evaluate_scores(np.zeros((len(labels.labels), 4)), labels, FOUR, setting)
 
 
 def test_zsl_refuses_images_of_seen_classes() -> None:
     with refused("answer-seen"):
-        evaluate(np.zeros((3, 4)), answers(2, UNKNOWN, 1), FOUR, "zsl")
+        evaluate_scores(np.zeros((3, 4)), answers(2, UNKNOWN, 1), FOUR, "zsl")
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (3, 4), (4, 2), (2,), (2, 4, 1)])
 def test_scores_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
     with refused("scores-shape"):
-        evaluate(np.zeros(shape), answers(2, 3), FOUR, "zsl")
+        evaluate_scores(np.zeros(shape), answers(2, 3), FOUR, "zsl")
 
 
 @pytest.mark.parametrize("column", [0, 3])
@@ -285,7 +285,7 @@ def test_nan_scores_are_refused_wherever_they_are(column: int) -> None:
     scores = np.zeros((3, 4))
     scores[1:, column] = np.nan
     with refused("not-finite"):
-        evaluate(scores, answers(2, UNKNOWN, 3), FOUR, "zsl")
+        evaluate_scores(scores, answers(2, UNKNOWN, 3), FOUR, "zsl")
 
 
 @pytest.mark.parametrize("bad", [4, -2])
@@ -309,11 +309,11 @@ def test_shares_of_images_by_a_plain_loop(seed):
     for label, row in zip(labels, scores, strict=True):
         right[bool(classes.seen[label])].append(max(range(5), key=row.__getitem__) == label)
     u, s = (sum(right[seen]) / len(right[seen]) for seen in (False, True))
-    found = evaluate(scores, Answers(labels), classes, "gzsl").by_images()
+    found = evaluate_scores(scores, Answers(labels), classes, "gzsl").by_images()
     assert found == pytest.approx({"u_images": u, "s_images": s, "h_images": 2 * u * s / (u + s)})
 
 
 def test_shares_of_images_without_any():
     classes = ClassTable.build(list("abc"), np.eye(3), np.array([True, False, False]))
-    found = evaluate(np.eye(3)[[1, 2]], Answers(np.array([1, 1])), classes, "gzsl").by_images()
+    found = evaluate_scores(np.eye(3)[[1, 2]], Answers(np.array([1, 1])), classes, "gzsl").by_images()
     assert found == {"u_images": 0.5, "s_images": None, "h_images": None}

@@ -1,4 +1,4 @@
-"""How good predictions are: figures from scores and the pool's answers."""
+"""Figures of predictions, from scores and the pool's answers."""
 
 from pren.evaluation.calibration import Curve, best_gamma, trade_off
 from pren.evaluation.metrics import (

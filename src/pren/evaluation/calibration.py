@@ -1,8 +1,8 @@
-"""Calibrated stacking: what becomes of u and s when γ is taken off the scores of the seen classes.
+"""Calibrated stacking: u and s when γ is subtracted from the scores of the seen classes.
 
-An image goes to its best seen class while γ is below its gap (the best seen score minus the best unseen one), and to
-its best unseen class from there on. So one sort of the gaps and two cumulative sums give the whole trade-off of u
-and s; the area under it (AUSUC) judges a method without a choice of γ.
+An input goes to its best seen class while γ is below its gap (the best seen score minus the best unseen one), and to
+its best unseen class otherwise. So one sort of the gaps and two cumulative sums give the whole trade-off of u and s.
+The area under it (AUSUC) does not depend on γ.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """u and s as functions of γ: steps, with one more level than there are gaps.
+    """u and s as step functions of γ.
 
     Attributes:
-        gaps: (T,) where they change, rising, all different.
-        u: (T + 1,) Top-1 on images of unseen classes while γ is below gaps[0], ..., above gaps[-1]; never falls.
-        s: (T + 1,) Top-1 on images of seen classes; never rises.
+        gaps: (T,) where they change, strictly rising.
+        u: (T + 1,) Top-1 on inputs of unseen classes for γ below gaps[0], ..., above gaps[-1]; never falls.
+        s: (T + 1,) Top-1 on inputs of seen classes; never rises.
     """
 
     gaps: Vector
@@ -48,13 +48,13 @@ class Curve:
 
 
 class Sides(NamedTuple):
-    """The best seen and the best unseen class of each of n images, all that the trade-off depends on.
+    """The best seen and the best unseen class of each of n inputs; the trade-off needs no more.
 
     Attributes:
         as_seen: (n,) rows of the class table.
-        as_unseen: (n,) the same.
-        gaps: (n,) how far the score of the one is above that of the other.
-        finite: (n,) whether all scores of an image are.
+        as_unseen: (n,) rows of the class table.
+        gaps: (n,) the score of the seen class minus that of the unseen one.
+        finite: (n,) whether all scores of an input are finite.
     """
 
     as_seen: NDArray[np.int64]
@@ -67,7 +67,7 @@ class Sides(NamedTuple):
         """Read scores (n, L) of L classes."""
         as_seen, as_unseen = best_candidate(scores, classes.seen), best_candidate(scores, classes.unseen)
         rows, finite = np.arange(len(scores)), np.asarray(np.isfinite(scores).all(axis=1))
-        with np.errstate(invalid="ignore"):  # of scores that are not finite
+        with np.errstate(invalid="ignore"):  # scores may be infinite
             return cls(as_seen, as_unseen, scores[rows, as_seen] - scores[rows, as_unseen], finite)
 
 
@@ -75,28 +75,28 @@ def trade_off(scores: Vector, answers: Answers, classes: ClassTable) -> Curve | 
     """The curve of generalised zero-shot learning.
 
     Args:
-        scores: (N, L); a γ that they already contain moves the gaps and nothing else.
-        answers: The labels of the N images; those that are `UNKNOWN` are left out.
+        scores: (N, L); a γ that they already contain only moves the gaps.
+        answers: The labels of the N inputs; those that are `UNKNOWN` are left out.
         classes: The L classes.
 
     Returns:
-        None where there is no such curve: no image of a seen class, none of an unseen class, or infinite scores.
+        None if there is no input of a seen class, or none of an unseen class, or if scores are infinite.
     """
     return trade_off_of(Sides.of(scores, classes), answers, classes)
 
 
 def trade_off_of(sides: Sides, answers: Answers, classes: ClassTable) -> Curve | None:
-    """The same from what was read off the scores."""
+    """`trade_off` from the best classes."""
     known = answers.known
     labels, as_seen, as_unseen = answers.labels[known], sides.as_seen[known], sides.as_unseen[known]
     is_seen = classes.seen[labels]
     if is_seen.all() or not is_seen.any() or not sides.finite[known].all():
         return None
     gaps, place = np.unique(sides.gaps[known], return_inverse=True)
-    # What an image adds to a mean over classes of the share within each.
-    images = np.bincount(labels, minlength=len(classes))
-    present = np.where(is_seen, (images[classes.seen] > 0).sum(), (images[classes.unseen] > 0).sum())
-    weight = 1 / (images[labels] * present)
+    # u and s are means over classes, so an input of a large class counts less.
+    sizes = np.bincount(labels, minlength=len(classes))
+    present = np.where(is_seen, (sizes[classes.seen] > 0).sum(), (sizes[classes.unseen] > 0).sum())
+    weight = 1 / (sizes[labels] * present)
     gained = np.bincount(place, weight * (as_unseen == labels), minlength=len(gaps))
     lost = np.bincount(place, weight * (as_seen == labels), minlength=len(gaps))
     return Curve(
@@ -109,18 +109,18 @@ def trade_off_of(sides: Sides, answers: Answers, classes: ClassTable) -> Curve |
 def best_gamma(curves: Sequence[Curve]) -> tuple[float, float]:
     """The γ with the highest mean H over several curves (validation folds).
 
-    H changes only at gaps, so one γ in the middle between each two neighbours is all there is to try. Of equally good
-    ones the nearest to 0 is taken.
+    H changes only at gaps, so it tries one γ between each two neighbours. Of equally good ones it takes the nearest to
+    0.
 
     Returns:
         γ, and the mean H that it gives.
     """
     if not curves:
-        raise PrenError("gamma-no-trade-off", "There is no trade-off of seen and unseen classes to choose gamma from.")
+        raise PrenError("gamma-no-trade-off", "gamma cannot be chosen: no fold has both seen and unseen classes.")
     gaps = np.unique(np.concatenate([curve.gaps for curve in curves]))
     beyond = max(1.0, float(gaps[-1] - gaps[0]))
     gammas = np.concatenate([[gaps[0] - beyond], (gaps[:-1] + gaps[1:]) / 2, [gaps[-1] + beyond]])
     h = np.mean([curve.h_at(gammas) for curve in curves], axis=0)
-    best = np.flatnonzero(h >= h.max() - 1e-12)  # sums in another order are no reason to prefer one
+    best = np.flatnonzero(h >= h.max() - 1e-12)  # the order of a sum must not decide
     chosen = best[np.abs(gammas[best]).argmin()]
     return float(gammas[chosen]), float(h[chosen])

@@ -1,7 +1,7 @@
-"""The paper's figures: Top-1 and mAcc, and u, s and H for generalised zero-shot learning; and AUSUC.
+"""The paper's figures (Top-1 and mAcc; u, s and H for generalised zero-shot learning) and AUSUC.
 
-All but AUSUC are read off one confusion matrix. Figures are fractions in [0, 1]. An average over classes is taken over
-the classes that have test images: a class that is only ever predicted has no accuracy, and does not count as 0.
+All but AUSUC come from one confusion matrix. Figures are fractions in [0, 1]. Averages over classes leave out classes
+without test inputs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Record(BaseModel):
 
 
 class ClassResult(_Record):
-    """What became of the test images of one class; its accuracy is None if there are none."""
+    """The result of one class; its accuracy is None if it has no test inputs."""
 
     name: str
     seen: bool
@@ -43,7 +43,7 @@ class ClassResult(_Record):
 
 
 class Confusion(_Record):
-    """How many images of one class were taken for another (or for their own): at least 1."""
+    """How many inputs of one class are predicted as another or as their own; at least 1."""
 
     true: str
     predicted: str
@@ -55,12 +55,12 @@ class Metrics(_Record):
 
     Attributes:
         setting: "zsl" (the candidates are the unseen classes) or "gzsl" (all classes).
-        images: How many images were evaluated.
-        unknown: How many were left out because nobody knows their class.
-        top1: Accuracy within each class, averaged over the classes that have test images.
-        macc: The plain share of images that were recognised.
-        u: GZSL: Top-1 on the images of unseen classes. None in ZSL, or if there are no such images.
-        s: GZSL: Top-1 on the images of seen classes. None in ZSL, or if there are no such images.
+        images: How many inputs were evaluated.
+        unknown: How many were left out because their class is not known.
+        top1: Accuracy within each class, averaged over the classes that have test inputs.
+        macc: The share of inputs that were recognised.
+        u: GZSL: Top-1 on the inputs of unseen classes. None in ZSL, or if there are no such inputs.
+        s: GZSL: Top-1 on the inputs of seen classes. None in ZSL, or if there are no such inputs.
         h: GZSL: the harmonic mean of u and s, 0 if both are 0. None if either is.
         ausuc: GZSL: the area under the curve of s over u for all γ. None if u or s is, or scores are not finite.
         per_class: One row per candidate class, in the order of the class table.
@@ -80,7 +80,7 @@ class Metrics(_Record):
     confusion: tuple[Confusion, ...] = Field(repr=False)
 
     def by_images(self) -> dict[str, float | None]:
-        """GZSL: u, s and H as shares of images instead of means over classes, by the names that results have."""
+        """GZSL: u, s and H as shares of inputs instead of means over classes."""
         shares = []
         for seen in (False, True):
             rows = [row for row in self.per_class if row.seen == seen]
@@ -91,17 +91,17 @@ class Metrics(_Record):
         return {"u_images": u, "s_images": s, "h_images": h}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON types: None, never NaN, where a figure is not defined."""
+        """For JSON; None, never NaN, where a figure is not defined."""
         return self.model_dump(mode="json")
 
 
 class Marks(NamedTuple):
-    """What figures are read off: a few numbers for each of n images, however many classes there are.
+    """What figures need: a few numbers for each of n inputs, for any number of classes.
 
     Attributes:
-        predicted: (n,) the candidate class that scores highest.
+        predicted: (n,) the best candidate class.
         undefined: (n,) whether a score is NaN.
-        sides: Its best seen and its best unseen class.
+        sides: The best seen and the best unseen class.
     """
 
     predicted: NDArray[np.int64]
@@ -116,7 +116,7 @@ class Marks(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[Marks]) -> Marks:
-        """Those of several parts of the images as one."""
+        """Concatenate several."""
         predicted, undefined, sides = zip(*parts, strict=True)
         every = Sides(*(np.concatenate(part) for part in zip(*sides, strict=True)))
         return cls(np.concatenate(predicted), np.concatenate(undefined), every)
@@ -127,55 +127,47 @@ def evaluate(model: Scoring, problem: Problem, answers: Answers) -> Metrics:
 
     Args:
         model: A fitted method.
-        problem: What it was fitted to, or another one with the same classes.
+        problem: The one it was fitted to, or one with the same classes.
         answers: The labels of the problem's pool; those that are `UNKNOWN` are left out.
 
     Raises:
-        PrenError: If these do not fit together, scores hold NaN, or no answer is known.
+        PrenError: If the arguments do not fit together, scores hold NaN, or no answer is known.
     """
     return evaluate_scores(scorer(model, problem)(problem.pool), answers, problem.classes, problem.setting)
 
 
 def evaluate_scores(scores: NDArray[np.float64], answers: Answers, classes: ClassTable, setting: Setting) -> Metrics:
-    """Compare scores with the answers; an image is taken for the candidate class that scores highest.
+    """Compare scores with the answers; the candidate class that scores highest is predicted.
 
     Args:
         scores: (N, L) any calibration for GZSL included.
-        answers: The labels of the N images; those that are `UNKNOWN` are left out.
+        answers: The labels of the N inputs; those that are `UNKNOWN` are left out.
         classes: The L classes.
         setting: "zsl": the candidates are the unseen classes; "gzsl": all classes.
 
     Raises:
-        PrenError: If the arguments do not fit together, scores hold NaN, or no image has a known label.
+        PrenError: If the arguments do not fit together, scores hold NaN, or no input has a known label.
     """
     if scores.shape != (len(answers.labels), len(classes)):
-        raise PrenError(
-            "scores-shape",
-            f"scores must have one row per image and one column per class, {(len(answers.labels), len(classes))}, but "
-            f"have shape {scores.shape}.",
-        )
+        shape = (len(answers.labels), len(classes))
+        raise PrenError("scores-shape", f"Scores must have shape {shape} (inputs, classes), not {scores.shape}.")
     return evaluate_marks(Marks.of(scores, classes, setting), answers, classes, setting)
 
 
 def evaluate_marks(marks: Marks, answers: Answers, classes: ClassTable, setting: Setting) -> Metrics:
-    """The same from what was read off the scores."""
+    """`evaluate_scores` from what `Marks.of` reads."""
     labels, predicted = answers.labels, marks.predicted
     if marks.undefined.any():
-        raise PrenError(
-            "not-finite",
-            f"scores hold NaN, first for image {int(marks.undefined.argmax())}: the model that made them has diverged "
-            "or was given broken inputs.",
-        )
+        first = int(marks.undefined.argmax())
+        raise PrenError("not-finite", f"The scores of input {first} hold NaN: check the inputs, and fit again.")
     check_answers(answers, classes, setting)
     known = answers.known
     if not known.any():
-        raise PrenError(
-            "no-answers", "No image has a known label, so there is nothing to evaluate: give the classes of some."
-        )
+        raise PrenError("no-answers", "There is nothing to evaluate: no input has a known class. Add answers.")
     candidates = classes.among(candidates_of(setting))
     matrix = confusion_matrix(labels[known], predicted[known], labels=np.arange(len(classes)))
     rows = [_class_result(classes, row, matrix) for row in np.flatnonzero(candidates).tolist()]
-    # fmean rounds correctly, so the order of the classes does not matter
+    # fmean rounds correctly, so the order of the classes does not matter.
     present = [(row.seen, row.accuracy) for row in rows if row.accuracy is not None]
     of_unseen = [accuracy for seen, accuracy in present if not seen]
     of_seen = [accuracy for seen, accuracy in present if seen]
@@ -198,28 +190,22 @@ def evaluate_marks(marks: Marks, answers: Answers, classes: ClassTable, setting:
 
 
 def check_answers(answers: Answers, classes: ClassTable, setting: Setting) -> None:
-    """Check that answers can be right at all, which can be done before anything is fitted.
+    """Check answers, before any fit.
 
     Raises:
-        PrenError: If one is outside the class table or, in ZSL, names a seen class.
+        PrenError: If one is outside the class table or, in ZSL, a seen class.
     """
     labels = answers.labels
     outside = (labels != UNKNOWN) & ((labels < 0) | (labels >= len(classes)))
     if outside.any():
         place = int(outside.argmax())
-        raise PrenError(
-            "answer-unknown",
-            f"The answer for image {place} is {labels[place]}, which is outside the class table, with rows 0 to "
-            f"{len(classes) - 1}.",
-        )
+        message = f"The answer for input {place} is {labels[place]}, but classes are 0 to {len(classes) - 1}."
+        raise PrenError("answer-unknown", message)
     barred = (labels != UNKNOWN) & ~classes.among(candidates_of(setting))[labels]
     if barred.any():
         place = int(barred.argmax())
-        raise PrenError(
-            "answer-seen",
-            f"The answer for image {place} is {classes.names[labels[place]]!r}, a seen class, but in 'zsl' there are "
-            "only unseen ones: evaluate as 'gzsl', or leave such images out of the pool.",
-        )
+        wrong = f"The answer for input {place} is {classes.names[labels[place]]!r}, a seen class"
+        raise PrenError("answer-seen", f"{wrong}: evaluate as 'gzsl', or leave such inputs out of the pool.")
 
 
 def _class_result(classes: ClassTable, row: int, matrix: NDArray[np.int64]) -> ClassResult:
@@ -230,7 +216,7 @@ def _class_result(classes: ClassTable, row: int, matrix: NDArray[np.int64]) -> C
 
 
 def _cells(matrix: NDArray[np.int64], names: Sequence[str]) -> tuple[Confusion, ...]:
-    """Turn the cells of a confusion matrix (L, L) that are not zero into rows."""
+    """The nonzero cells of a confusion matrix (L, L) as rows."""
     places = np.argwhere(matrix).tolist()
     cells = [Confusion(true=names[t], predicted=names[p], count=int(matrix[t, p])) for t, p in places]
     return tuple(sorted(cells, key=lambda cell: (-cell.count, cell.true, cell.predicted)))

@@ -1,4 +1,4 @@
-"""Whether confidence can be believed: calibration error, and precision against coverage."""
+"""How reliable confidence is: calibration error, and precision against coverage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COVERAGES = np.linspace(0.1, 1.0, 10)
 
 
 class Point(BaseModel):
-    """Of the surest labels, a share of `coverage` of all, `precision` are right; the least sure of them is so sure."""
+    """Of the surest share `coverage` of labels, `precision` are right; the least sure has this `confidence`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -24,8 +24,8 @@ class Reliability(BaseModel):
     """How far confidence is from the truth.
 
     Attributes:
-        ece: Expected calibration error: labels in ten bins of equal width by their confidence, the difference of mean
-            confidence and share of right labels in each, in the mean over labels.
+        ece: Expected calibration error: |mean confidence - share of right labels| in ten bins of equal width, averaged
+            over labels.
         curve: Precision against coverage, the surest labels first.
     """
 
@@ -36,7 +36,7 @@ class Reliability(BaseModel):
 
 
 def reliability(confidence: NDArray[np.float64], right: NDArray[np.bool_]) -> Reliability | None:
-    """Compare confidence (N,) with whether labels were right (N,); None if nobody knows how sure any label is."""
+    """Compare confidence (N,) with whether labels are right (N,); None if no confidence is known."""
     known = np.isfinite(confidence)
     confidence, right = confidence[known], right[known]
     if not len(confidence):

@@ -1,4 +1,4 @@
-"""What the answers say of a round. It is noted, and nothing learns from it."""
+"""Figures of a round, by the answers. Nothing learns from them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rows = NDArray[np.int64]
 
 
 class Chosen(Protocol):
-    """Images of the pool, and the class that each was given."""
+    """Inputs of the pool, and the class that each got."""
 
     @property
     def images(self) -> Rows:
@@ -26,16 +26,16 @@ class Chosen(Protocol):
 
 
 def round_figures(pseudo: Chosen | None, labels: Rows | None, answers: Answers, setting: Setting) -> dict[str, float]:
-    """How good pseudo-labels were, and the labels that they were chosen from.
+    """How good pseudo-labels are, and the labels that they were chosen from.
 
     Args:
-        pseudo: What a round has learned from.
-        labels: (N_pool,) what the pool was taken for before it.
-        answers: Images without one do not count.
-        setting: In "gzsl" the first rounds look at unseen classes only, so there is no Top-1.
+        pseudo: What the round has learned from.
+        labels: (N_pool,) of the pool, before the round.
+        answers: Inputs without an answer do not count.
+        setting: In "gzsl" there is no Top-1, because the first rounds have unseen classes only.
 
     Returns:
-        "precision" of the pseudo-labels, and "top1_before" the round; what is not known is left out.
+        "precision" of the pseudo-labels, and "top1_before" the round, where they are known.
     """
     found, truth = {}, answers.labels
     if pseudo is not None:

@@ -1,7 +1,6 @@
-"""Classes that come or go after training: a copy of a fitted method that knows one more, or one less.
+"""Add a class to a copy of a fitted method, or remove one.
 
-Scores of the other classes stay what they were, but for what competition changes in a method whose classes share
-probabilities or votes.
+Scores of the other classes stay the same, unless classes compete for probabilities or votes.
 """
 
 from __future__ import annotations
@@ -24,35 +23,29 @@ Fitted = TypeVar("Fitted", bound=Method)
 
 
 def with_class(method: Fitted, name: str, signature: Matrix) -> Fitted:
-    """A copy that knows one more unseen class, at the end of the class table.
+    """A copy with one more unseen class, at the end of the class table.
 
     Args:
-        method: Fitted; it stays as it is.
-        name: What the class is called.
-        signature: (m,) as its source gives it: it is brought to unit length if the others were.
+        method: Fitted; it does not change.
+        name: The name of the class.
+        signature: (m,) as its source gives it; it is brought to unit length if the others were.
 
     Raises:
-        PrenError: If there is such a class, the signature does not fit, or the method cannot take one in.
+        PrenError: If there is such a class, the signature does not fit, or the method cannot add a class.
     """
     method._check_fitted()
     known = method.classes_
     if name in known.names:
-        raise PrenError(
-            "class-twice", f"The model has a class {name!r} already: remove it first, or choose another name."
-        )
+        raise PrenError("class-twice", f"The model already has a class {name!r}: remove it, or choose another name.")
     if signature.shape != known.signatures.shape[1:]:
-        raise PrenError(
-            "signature-size", f"A signature has {known.signatures.shape[1]} numbers here, not {signature.size}."
-        )
+        message = f"The signature of {name!r} needs {known.signatures.shape[1]} numbers, not {signature.size}."
+        raise PrenError("signature-size", message)
     if known.normalised and np.isfinite(signature).all() and signature.any():
         signature = signature / np.abs(signature).max()
         signature = signature / np.linalg.norm(signature)
     if method.refinement_.changes_scores:
-        raise PrenError(
-            "class-refined",
-            f"refinement={method.refinement} was learned from the pool, where {name!r} has no place: fit again with "
-            "the class, or with refinement=none.",
-        )
+        message = f"refinement={method.refinement} cannot add {name!r}: fit again with it, or with refinement=none."
+        raise PrenError("class-refined", message)
     rows = np.vstack([known.signatures, signature])
     table = ClassTable.build((*known.names, name), rows, np.append(known.seen, False), normalise=False)
     grown = copy(method)
@@ -63,10 +56,10 @@ def with_class(method: Fitted, name: str, signature: Matrix) -> Fitted:
 
 
 def without_class(method: Fitted, name: str) -> Fitted:
-    """A copy that does not know an unseen class any more.
+    """A copy without one unseen class.
 
     Raises:
-        PrenError: If there is no such class, its images were learned from, or no other unseen class is left.
+        PrenError: If there is no such class, it is a seen class, or it is the only unseen class.
     """
     method._check_fitted()
     known = method.classes_
@@ -74,11 +67,9 @@ def without_class(method: Fitted, name: str) -> Fitted:
         raise PrenError("class-unknown", f"The model has no class {name!r}: 'pren classes list' has them.")
     row = known.names.index(name)
     if known.seen[row]:
-        raise PrenError(
-            "class-seen", f"{name!r} is a seen class, which the model has learned from: fit again without it."
-        )
+        raise PrenError("class-seen", f"{name!r} is a seen class, so the model needs it: fit again without it.")
     if known.unseen.sum() == 1:
-        raise PrenError("class-last", f"{name!r} is the only unseen class: there would be nothing to recognise.")
+        raise PrenError("class-last", f"{name!r} is the only unseen class: add another one first.")
     place = int(method._candidates()[:row].sum())
     left = copy(method)
     names = tuple(other for other in known.names if other != name)
@@ -96,10 +87,10 @@ def without_class(method: Fitted, name: str) -> Fitted:
 
 
 def with_classes_of(method: Fitted, table: ClassTable) -> Fitted:
-    """A copy of a model that knows the unseen classes of a table, and no other ones; what refines its scores is gone.
+    """A copy of a model with the unseen classes of a table, and without refinement.
 
     Raises:
-        PrenError: If a class is described otherwise than before, or has become a seen one or an unseen one.
+        PrenError: If a class has another signature, or has changed from seen to unseen or back.
     """
     known, unchanged = method.classes_, copy(method)
     unchanged.refinement_ = Unrefined(method._candidates())
@@ -108,14 +99,9 @@ def with_classes_of(method: Fitted, table: ClassTable) -> Fitted:
     for row, name in enumerate(table.names):
         before = place.get(name)
         if (before is None and table.seen[row]) or (before is not None and table.seen[row] != known.seen[before]):
-            raise PrenError(
-                "class-changed",
-                f"{name!r} has got labelled images, or lost them, since the model was fitted: fit anew.",
-            )
+            raise PrenError("class-changed", f"{name!r} has gained or lost labelled inputs since the fit: fit again.")
         if before is not None and not np.allclose(table.signatures[row], known.signatures[before], rtol=0, atol=1e-6):
-            raise PrenError(
-                "class-changed", f"{name!r} is described otherwise than when the model was fitted: fit anew."
-            )
+            raise PrenError("class-changed", f"The signature of {name!r} has changed since the fit: fit again.")
     changed = unchanged
     for name in new:
         changed = with_class(changed, name, table.signatures[table.names.index(name)])
@@ -127,7 +113,7 @@ def with_classes_of(method: Fitted, table: ClassTable) -> Fitted:
 
 
 def _deleted(array: Matrix, sides: tuple[str, ...], rows: dict[str, int]) -> NDArray[np.float64]:
-    """An array without one place of every side that is about classes."""
+    """An array without one row along every side of classes."""
     for axis, side in enumerate(sides):
         if side in rows:
             array = np.delete(array, rows[side], axis)

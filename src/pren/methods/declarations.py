@@ -1,4 +1,4 @@
-"""How a method's declarations become its constructor, its documentation and its search space."""
+"""Turn a method's declarations into its constructor, documentation and search space."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pren.methods.params import Learned, Param, declared
 
 
 def take_declarations(cls: Any) -> None:
-    """Turn what a class of methods declares into its constructor, its documentation and its search space."""
+    """Give a class of methods what it declares."""
     own = {name: value for name, value in vars(cls).items() if isinstance(value, Param | Learned)}
     cls._declared = own
     for name, value in own.items():

@@ -1,4 +1,4 @@
-"""What methods share that train a backbone together with the rest."""
+"""Methods that train a backbone."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ log = logging.getLogger(__name__)
 
 
 class EndToEnd(NetworkMethod):
-    """A method whose inputs may be images, which go through a backbone that is trained with the rest.
+    """A method that takes features, or images through a backbone that it trains.
 
     Attributes:
-        backbone_: The backbone that was used; None where inputs are features.
+        backbone_: The backbone; None where inputs are features.
     """
 
     backbone: str | None = param(
-        None, "Which network images go through; None takes the problem's own, or ResNet-34 for image files."
+        None, "The network that takes images; None for the problem's own, or ResNet-34 for image files."
     )
-    weights: str | None = param(None, "What it starts from: None for trained weights, the path of a file, or 'random'.")
+    weights: str | None = param(None, "Its first weights: None for pretrained ones, the path of a file, or 'random'.")
     geometry: Geometry = param(
         "whole", "How image files are brought to its size: the 'whole' image as in the paper, or as 'timm' does."
     )
     backbone_lr: float | None = param(None, "The backbone's own learning rate; None for `lr`.", gt=0)
 
     backbone_: str | None
-    _features_made: int  # how many the backbone makes of an image
+    _features_made: int  # by the backbone, per image
 
     def _fit_preparation(self, problem: Problem) -> Preparation | None:
         if len(self.sample_shape_) == 1:
             return super()._fit_preparation(problem)
         if self.features != "raw":
-            log.warning("features=%s has no effect on images that a backbone learns from: see --frozen.", self.features)
+            log.warning("features=%s has no effect on images: add --frozen to prepare features.", self.features)
         return None
 
     def _restore_preparation(self, tensors: dict[str, Tensor]) -> Preparation | None:  # type: ignore[override]
@@ -68,7 +68,7 @@ class EndToEnd(NetworkMethod):
         if tensors is None and self.backbone_ is not None:
             find_backbone(self.backbone_).give_weights(network, self.weights)
         elif tensors is None and self.weights is not None:
-            raise PrenError("option-conflict", "Features take no weights: leave them out.")
+            raise PrenError("option-conflict", "The inputs are features, which need no weights: leave weights out.")
         self._features_made = width
         return network, width
 
@@ -102,7 +102,7 @@ class EndToEnd(NetworkMethod):
         """See `Method.module`."""
         module = super().module()
         if isinstance(module.features, TimmBackbone):
-            module.features.precision = "float32"  # few of those who run exported models have bfloat16
+            module.features.precision = "float32"  # few runtimes for exported models have bfloat16
         return module
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -1,7 +1,7 @@
-"""Every formula that images are scored with, once: torch functions and modules, in double precision.
+"""The formulas that score inputs: torch functions and modules, in double precision.
 
-Scoring runs them on a few inputs at a time, an export (`pren.label.export`) writes them to a file, and fitting code in
-NumPy calls them through `on_arrays`.
+Scoring runs them, an export (`pren.label.export`) writes them to a file, and fitting code in NumPy calls them through
+`on_arrays`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from pren.problem.inputs import Inputs, chunks, joined
 
 Matrix = NDArray[np.float64]
-Sides = Mapping[str, tuple[str, ...]]  # of arrays by name, what their sides are
+Sides = Mapping[str, tuple[str, ...]]  # the sides of arrays, by name
 
 
 def fixed(array: Matrix) -> Tensor:
@@ -26,20 +26,20 @@ def fixed(array: Matrix) -> Tensor:
 
 
 def on_arrays(formula: Callable[..., Tensor], *arrays: NDArray[Any]) -> Matrix:
-    """What a formula gives for arrays."""
-    # torch takes arrays as they are if they can be written to and no stride is negative.
+    """Apply a formula to arrays."""
+    # torch shares an array's memory only if it is writable and no stride is negative.
     found: Matrix = formula(*(torch.from_numpy(np.require(array, None, ["C", "W"])) for array in arrays)).numpy()
     return found
 
 
 @torch.inference_mode()
 def run(formula: Callable[[Tensor], Tensor], inputs: Inputs) -> Matrix:
-    """What a formula gives for all inputs, (N, ...), a chunk at a time."""
+    """Apply a formula to all inputs, in chunks: (N, ...)."""
     return joined(len(inputs), (formula(chunk).numpy() for chunk in chunks(inputs)))
 
 
 def flat(x: Tensor) -> Tensor:
-    """(n, ...) -> (n, d) in double precision; images become flat pixels."""
+    """(n, ...) -> (n, d) in double precision; image arrays become flat pixels."""
     return x.flatten(1).double()
 
 
@@ -61,9 +61,9 @@ def gaussian_scores(x: Tensor, means: Tensor, variances: Tensor, offsets: Tensor
 
 
 def count_below(known: Tensor, x: Tensor, *, equal: bool) -> Tensor:
-    """(N,) how many of the known numbers (n,), sorted, are smaller than each x (N,), or as large if `equal` says so.
+    """(N,) how many of the sorted numbers (n,) are below each x (N,), or equal to it if `equal`.
 
-    This is `torch.searchsorted`, which ONNX does not have.
+    ONNX has no `torch.searchsorted`.
     """
     count, step = torch.zeros_like(x, dtype=torch.int64), 1 << (len(known).bit_length() - 1)
     while step:
@@ -76,13 +76,9 @@ def count_below(known: Tensor, x: Tensor, *, equal: bool) -> Tensor:
 
 
 class Formula(nn.Module):
-    """A module with arrays that were learned; they are its buffers.
+    """A module whose buffers are learned arrays, by the names in `learns`."""
 
-    Args:
-        **arrays: By the names in `learns`.
-    """
-
-    learns: ClassVar[Sides] = {}  # the arrays it learns, and what their sides are: each letter stands for one length
+    learns: ClassVar[Sides] = {}  # arrays and their sides; a letter stands for one length
 
     def __init__(self, **arrays: Matrix) -> None:
         super().__init__()
@@ -90,22 +86,22 @@ class Formula(nn.Module):
             if array.size:
                 self.register_buffer(name, fixed(array))
             else:
-                setattr(self, name, fixed(array))  # torch.export cannot save a tensor of nothing
+                setattr(self, name, fixed(array))  # torch.export cannot save an empty buffer
 
     @property
     def arrays(self) -> dict[str, Matrix]:
-        """What was learned."""
+        """The learned arrays."""
         return {name: getattr(self, name).cpu().numpy() for name in self.learns}
 
     @classmethod
     def check(cls, what: str, arrays: Mapping[str, Matrix], **sizes: int) -> dict[str, int]:
-        """Refuse arrays that are not those it learns, or do not fit together or to the lengths of some sides.
+        """Check the names and shapes of arrays, given the lengths of some sides.
 
         Returns:
             The lengths of all sides.
 
         Raises:
-            ValueError: It says what they are arrays of.
+            ValueError: If they do not fit; `what` names their owner.
         """
         if arrays.keys() != cls.learns.keys():
             raise ValueError(f"the {what} holds {sorted(arrays)}, not {sorted(cls.learns)}")
@@ -122,12 +118,12 @@ class Flat(nn.Module):
     """(n, ...) -> (n, d) in double precision."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Any numbers."""
+        """Flatten and convert."""
         return flat(x)
 
 
 class Columns(nn.Module):
-    """Some columns, in an order of their own."""
+    """Some columns, in a given order."""
 
     columns: Tensor
 

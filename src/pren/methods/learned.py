@@ -1,4 +1,4 @@
-"""What a method has learned: its shapes, as tensors for a file, and back."""
+"""The learned arrays of a method: their shapes, and how they are saved and restored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pren.problem import ClassTable, Setting, candidates_of
 
 
 class LearnedState:
-    """The part of a `Method` that knows what fitting leaves behind."""
+    """The part of a `Method` that saves and restores what it has learned."""
 
     features: str
     refinement: str
@@ -27,14 +27,14 @@ class LearnedState:
     refinement_: Refinement
 
     def _candidates(self) -> NDArray[np.bool_]:
-        """(L,) the classes that an image can be taken for."""
+        """(L,) the classes that `predict` chooses from."""
         return self.classes_.among(candidates_of(self.setting_))
 
     def _is_fitted(self) -> bool:
         return all(name in vars(self) for name in declared(type(self), Learned))
 
     def _sizes(self) -> dict[str, int]:
-        """What the letters in `learned` stand for."""
+        """The lengths that the letters in `learned` stand for."""
         d, table = int(np.prod(self.sample_shape_)), self.classes_
         return {
             "d": d if self.preparation_ is None else self.preparation_.width(d),
@@ -45,11 +45,11 @@ class LearnedState:
         }
 
     def _width(self) -> int:
-        """How many features an image has as the method sees it."""
+        """The number of features that the method sees."""
         return self._sizes()["d"]
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """What was learned: tensors, and JSON-ready facts."""
+        """What was learned: tensors, and facts for JSON."""
         arrays = {name.removesuffix("_"): getattr(self, name) for name in declared(type(self), Learned)}
         if self.preparation_ is not None:
             arrays |= {f"preparation.{name}": array for name, array in self.preparation_.arrays.items()}
@@ -57,10 +57,10 @@ class LearnedState:
         return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}, {}
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        """The inverse of `_state`; the attributes of `Method` are already there.
+        """The inverse of `_state`; the attributes of `Method` are already set.
 
         Raises:
-            ValueError: If they do not belong together. (KeyError means the same.)
+            ValueError: If tensors do not fit. (KeyError means the same.)
         """
         self.preparation_ = self._restore_preparation(tensors)
         sizes = self._sizes()
@@ -76,13 +76,13 @@ class LearnedState:
         return PREPARATIONS[self.features].restore(arrays, int(np.prod(self.sample_shape_)))
 
     def _restore_refinement(self, tensors: dict[str, Tensor]) -> None:
-        """After `_restore`: a backbone says how long its features are."""
+        """Call it after `_restore`, which knows how many features a backbone makes."""
         arrays = _arrays_of("refinement", tensors)
         self.refinement_ = REFINEMENTS[self.refinement].restore(arrays, self._candidates(), self._width())
 
 
 def _arrays_of(part: str, tensors: dict[str, Tensor]) -> dict[str, Matrix]:
-    """What `_state` calls "part.name", by its name."""
+    """The arrays that `_state` calls "part.name", by name."""
     prefix = f"{part}."
     own = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
     if any(tensor.dtype != torch.float64 for tensor in own.values()):

@@ -1,4 +1,4 @@
-"""What a fitted method computes, as one torch module: `Method.scores` runs it, and an export writes it to a file."""
+"""A fitted method as one torch module: `Method.scores` runs it, an export writes it to a file."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class ScoringModule(nn.Module):
     Args:
         features: (N, *sample_shape) -> (N, d).
         scorer: (N, d) -> (N, L), classes in the order of the class table.
-        refinement: What scores go through, (N, L) and features (N, d) -> (N, L); None for nothing.
-        gamma: (L,) what is taken off each class.
+        refinement: Scores (N, L) and features (N, d) -> (N, L); None for none.
+        gamma: (L,) is subtracted from each class.
     """
 
     gamma: Tensor
@@ -40,11 +40,11 @@ class ScoringModule(nn.Module):
 
 
 class Computed(nn.Module):
-    """A scorer that NumPy computes, so that its models cannot be exported.
+    """A scorer in NumPy, which cannot be exported.
 
     Args:
         function: (n, d) -> (n, L), both in double precision.
-        why: What keeps torch from it, for the message.
+        why: Why torch cannot compute it, for the message.
     """
 
     def __init__(self, function: Callable[[Matrix], Matrix], why: str) -> None:

@@ -1,4 +1,4 @@
-"""What methods that learn a network share: building, training round by round, resuming, scoring, saving."""
+"""Methods that learn a network: building, training in rounds, resuming, scoring, saving."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ ROUND_NUMBER = "round.number"  # in the state of training
 class NetworkMethod(Method):
     """A method whose model is a network with the classes in the order of their names.
 
-    It writes `_build` (the network) and `_train` (its rounds). The network's `forward` gives scores (N, L), its `loss`
-    is what is trained.
+    It writes `_build` (the network) and `_train` (its rounds). The network has `forward`, which gives scores (N, L),
+    and `loss`.
 
     Attributes:
         network_: The network.
     """
 
     lr: float = param(1e-3, "Adam's learning rate.", gt=0)
-    seed: int = param(0, "Where all chance comes from.", ge=0, le=2**63 - 1)
+    seed: int = param(0, "The seed of all random numbers.", ge=0, le=2**63 - 1)
 
     network_: nn.Module
-    _pool: Inputs  # of the problem that is being fitted, before its preparation
+    _pool: Inputs  # during fit, before its preparation
     _round: Round
     _adam_state: AdamState
 
     @abstractmethod
     def _build(self, tensors: dict[str, Tensor] | None) -> nn.Module:
-        """The network: with fresh weights, or for saved ones that it is given later."""
+        """The network: with fresh weights, or ready for saved ones."""
 
     @abstractmethod
     def _train(self, fabric: Fabric, problem: Problem, last: Round | None, adam: AdamState) -> Iterator[Round]:
-        """Train `network_`, and after every round leave Adam's state in `_adam_state`.
+        """Train `network_`; after every round, store Adam's state in `_adam_state`.
 
         Args:
             fabric: Where to compute.
-            problem: Its inputs as the network takes them, its labels numbered as the network's classes.
-            last: The last round that was finished, to go on after it.
+            problem: With inputs as the network takes them, and labels in the order of its classes.
+            last: The last finished round; None at the start.
             adam: Adam's state after that round.
         """
 
@@ -75,10 +75,10 @@ class NetworkMethod(Method):
         fabric = fabric or single_process()
         self.check_processes(fabric.world_size)
         if start is not None and state is None:
-            self.preparation_ = start.preparation_  # what its network has learned to take
+            self.preparation_ = start.preparation_  # its network was trained with it
         given, problem = problem, self._as_taken(problem)
         self._pool = self._preprocessed(given.pool)
-        if not self._is_fitted():  # with a state: the first of several processes alone has read the model
+        if not self._is_fitted():  # when resuming, only the first process has read the model
             self.network_ = self._build(None)
             if start is not None and state is None:
                 self._inherit(start)
@@ -97,34 +97,31 @@ class NetworkMethod(Method):
                 pseudo = PseudoLabels(pseudo.images, self._order()[pseudo.labels])
             labels = None if done.labels is None else self._order()[done.labels]
             yield replace(done, pseudo=pseudo, labels=labels)
-        if "refinement_" not in vars(self):  # there are no rounds at all
+        if "refinement_" not in vars(self):  # there was no round
             self._fit_refinement(given, fabric)
         del self._pool
 
     def _inherit(self, start: Method) -> None:
-        """Take over the network of another model, with room for the classes that there are now.
+        """Take over the network of another model, with the classes of this problem.
 
         Raises:
-            PrenError: If it is of another kind, or of classes that have changed.
+            PrenError: If it is of another method, or its classes have changed.
         """
-        from pren.methods.classes import with_classes_of  # which knows this class
+        from pren.methods.classes import with_classes_of  # imports `Method`
 
         if type(start) is not type(self) or start.sample_shape_ != self.sample_shape_:
-            raise PrenError(
-                "start-other", f"{self.name} cannot start from a model of {start.name}, or of other inputs: fit anew."
-            )
+            message = f"{self.name} cannot start from a model of {start.name} or of other inputs: start from scratch."
+            raise PrenError("start-other", message)
         grown = with_classes_of(start, self.classes_)
         shapes = [{name: t.shape for name, t in model.network_.state_dict().items()} for model in (self, grown)]
         if shapes[0] != shapes[1]:
-            raise PrenError(
-                "start-other", "The model to start from has another network: leave its heads and layers as they are."
-            )
+            raise PrenError("start-other", "The model to start from has another network: keep its heads and layers.")
         kept = ("classes_", "setting_", "extractor_", "tail_", "refinement_", "chosen_gamma_", "preprocessing_")
         for name in [name for name in vars(grown) if name.endswith("_") and name not in kept]:
             setattr(self, name, getattr(grown, name))
 
     def training_state(self) -> dict[str, Tensor]:
-        """Adam's state and the last round; the weights are the model's."""
+        """Adam's state and the last round; the model holds the weights."""
         pseudo = self._round.pseudo or PseudoLabels.none()
         return {
             **adam_tensors(self._adam_state),
@@ -142,15 +139,14 @@ class NetworkMethod(Method):
         try:
             images, labels = state["round.images"], state["round.labels"]
             if images.shape != labels.shape or images.ndim != 1 or {images.dtype, labels.dtype} != {torch.int64}:
-                raise ValueError("not every pseudo-label has an image")
+                raise ValueError("not every pseudo-label has an input")
             last = Round(int(state[ROUND_NUMBER]), 0, {}, PseudoLabels(images.numpy(), labels.numpy()))
             if not 0 <= last.number <= self._last_round():
                 raise ValueError(f"there is no round {last.number}")
             return last, read_adam(state, self._adam(self.network_))
         except (KeyError, ValueError, OverflowError, RuntimeError) as error:
-            raise PrenError(
-                "damaged", f"The state of training is damaged or belongs to another model: {reason(error)}"
-            ) from error
+            message = f"The training state is damaged or belongs to another model: {reason(error)}"
+            raise PrenError("damaged", message) from error
 
     @abstractmethod
     def _last_round(self) -> int:
@@ -160,7 +156,7 @@ class NetworkMethod(Method):
         return "network_" in vars(self)
 
     def _as_taken(self, problem: Problem) -> Problem:
-        """The problem with its inputs as the network takes them."""
+        """The problem with inputs as the network takes them."""
         return replace(problem, train=self._as_input(problem.train), pool=self._as_input(problem.pool))
 
     def _as_input(self, inputs: Inputs) -> Inputs:
@@ -169,21 +165,21 @@ class NetworkMethod(Method):
         return ArrayInputs(self.preparation_.of(inputs).astype(np.float32))
 
     def _check_network(self) -> None:
-        """Refuse inputs that the network cannot take, before anything is trained."""
+        """Refuse inputs that the network cannot take, before training."""
 
     def _run(self, module: nn.Module, inputs: Inputs, fabric: Fabric | None = None) -> Matrix:
         fabric = fabric or single_process()
         return apply(fabric, module.to(fabric.device), inputs, self._at_once())
 
     def _feature_module(self) -> nn.Module:
-        # Raw features stay in single precision, which the network takes.
+        # The network takes raw features in single precision.
         return nn.Flatten() if self.features == "raw" else super()._feature_module()
 
     def _scorer(self) -> nn.Module:
         return self._in_table_order(nn.Sequential(Single(), self._scoring_network()))
 
     def _scoring_network(self) -> nn.Module:
-        """From features to scores, classes in the order of their names."""
+        """Features to scores, classes in the order of their names."""
         return self.network_
 
     def _fit_refinement(self, problem: Problem, fabric: Fabric | None = None) -> None:
@@ -192,7 +188,7 @@ class NetworkMethod(Method):
             self._share_refinement(fabric)
 
     def _share_refinement(self, fabric: Fabric) -> None:
-        """Give every process the refinement of the first one."""
+        """Give every process the refinement of the first process."""
         kind = REFINEMENTS[self.refinement]
         if fabric.world_size == 1 or not kind.learns:
             return
@@ -207,7 +203,7 @@ class NetworkMethod(Method):
         raise PrenError("class-fixed", f"{self.name} cannot forget a class: fit again without it.")
 
     def _at_once(self) -> int:
-        """At most how many images the network scores at once."""
+        """How many inputs the network scores at once."""
         return CHUNK_IMAGES
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -218,7 +214,7 @@ class NetworkMethod(Method):
         super()._restore(tensors, facts)
         saved = {name.removeprefix("network."): t for name, t in tensors.items() if name.startswith("network.")}
         try:
-            with torch.device("meta"):  # without memory: numbers in a file can ask for any amount of it
+            with torch.device("meta"):  # without memory: a damaged file could ask for any amount
                 _check_weights(self._build(saved), saved)
             network = self._build(saved)
         except (RuntimeError, PrenError) as error:
@@ -228,7 +224,7 @@ class NetworkMethod(Method):
 
 
 def _check_weights(network: nn.Module, saved: dict[str, Tensor]) -> None:
-    """Refuse weights of which one is missing, too many, or of another shape or type."""
+    """Check the names, shapes and types of saved weights."""
     wanted = network.state_dict()
     if wanted.keys() != saved.keys():
         raise ValueError(f"weights are {sorted(saved)}, not {sorted(wanted)}")
@@ -239,7 +235,7 @@ def _check_weights(network: nn.Module, saved: dict[str, Tensor]) -> None:
 
 
 class Single(nn.Module):
-    """In single precision, which networks compute in."""
+    """Convert to single precision."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Any shape."""
@@ -247,13 +243,13 @@ class Single(nn.Module):
 
 
 class EpochMethod(NetworkMethod):
-    """A network that is trained in epochs on labelled images and the pool; writes `_epoch`."""
+    """A method that trains in epochs on labelled inputs and the pool; it writes `_epoch`."""
 
-    epochs: int = param(10, "Passes over the labelled images.", ge=0)
+    epochs: int = param(10, "Passes over the labelled inputs.", ge=0)
 
     @abstractmethod
     def _epoch(self, trainer: Trainer, problem: Problem, epoch: int) -> float:
-        """Train an epoch, counted from 1; returns the mean loss."""
+        """Train an epoch (the first is 1) and return the mean loss."""
 
     def _train(self, fabric: Fabric, problem: Problem, last: Round | None, adam: AdamState) -> Iterator[Round]:
         optimizer = self._adam(self.network_)
@@ -269,7 +265,7 @@ class EpochMethod(NetworkMethod):
 
 
 def initial_linear(fan_in: int, fan_out: int, rng: np.random.Generator | None) -> nn.Linear:
-    """A layer initialised as torch's own, but not from torch's global generator; None leaves its weights open."""
+    """A layer with torch's usual initial weights, drawn from `rng`; None leaves them uninitialised."""
     layer: nn.Linear = nn.utils.skip_init(  # type: ignore[no-untyped-call]
         nn.Linear, fan_in, fan_out, device=torch.get_default_device()
     )

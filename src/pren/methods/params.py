@@ -1,12 +1,12 @@
-"""Parameters of a method, each written once, and what it learns.
+"""Parameters and learned arrays of a method.
 
 A method declares both in its class body::
 
     reg: float = param(1.0, "How much large weights cost.", gt=0, search=Real(1e-2, 1e4, log=True))
     weights_: Matrix = learned("d", "m")
 
-From the first come the constructor, the documentation, the schema for YAML and the command line, and the search space;
-from the second saving and loading.
+Parameters give the constructor, the documentation, the schema for YAML and the command line, and the search space.
+Learned arrays give saving and loading.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pren.methods.space import Dimension
 if TYPE_CHECKING:
     from pren.methods.base import Method
 
-MOST = 10**9 - 1  # more than any machine can do; NumPy gives up somewhere beyond, and so do the names of checkpoints
+MOST = 10**9 - 1  # more than any machine can do; beyond, NumPy and the names of checkpoints fail
 Positive = Annotated[int, Field(ge=1, le=MOST)]
 
 
@@ -35,11 +35,11 @@ class Param:
     """One parameter.
 
     Attributes:
-        default: Its value if nobody says another.
-        doc: What it is, in a sentence.
-        search: What is worth trying, for `pren tune`; None if it is not tuned.
-        bounds: What values it may have, as pydantic's `Field` names it.
-        among: Where its value is a name that others can add to: the names.
+        default: The default value.
+        doc: One sentence.
+        search: What `pren tune` tries; None if it is not tuned.
+        bounds: Limits, as in pydantic's `Field`.
+        among: The registry, if the value is a registered name.
     """
 
     default: Any
@@ -51,11 +51,11 @@ class Param:
 
 @dataclass(frozen=True)
 class Learned:
-    """An array that `fit` leaves.
+    """An array that `fit` learns.
 
     Attributes:
-        shape: Of each side, how long it is: "d" features, "m" attributes, "L" classes, "S" seen ones, "one" for a
-            single number, or the name of a parameter.
+        shape: The length of each side: "d" features, "m" attributes, "L" classes, "S" seen classes, "one" for 1, or
+            the name of a parameter.
     """
 
     shape: tuple[str, ...]
@@ -69,12 +69,12 @@ def param(
 
 
 def learned(*shape: str) -> Any:
-    """Declare an array of double precision that is learned; see `Learned`."""
+    """Declare a learned array of double precision; see `Learned`."""
     return Learned(shape)
 
 
 def declared(cls: type, kind: type) -> dict[str, Any]:
-    """What a class and those that it is made of declare, its own first."""
+    """What a class and its bases declare, its own first."""
     found: dict[str, Any] = {}
     for part in cls.__mro__:
         for name, value in vars(part).get("_declared", {}).items():
@@ -85,7 +85,7 @@ def declared(cls: type, kind: type) -> dict[str, Any]:
 
 @cache
 def schema(method: type[Method]) -> type[BaseModel]:
-    """The parameters as a pydantic model that refuses unknown keys."""
+    """The parameters as a pydantic model, which refuses unknown keys."""
     hints = get_type_hints(method, include_extras=True)
     fields: dict[str, Any] = {}
     for name, known in method.params.items():
@@ -104,17 +104,17 @@ def schema(method: type[Method]) -> type[BaseModel]:
 def _member_of(names: Registry[Any]) -> Any:
     def check(value: Any) -> Any:
         if isinstance(value, str):
-            names[value]  # says which there are
+            names[value]  # its error lists the names
         return value
 
     return check
 
 
 def validate(method: type[Method], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Check parameters and bring them to their declared types.
+    """Check parameters and convert them to their declared types.
 
     Raises:
-        PrenError: Naming every parameter that is unknown or has a value it cannot have.
+        PrenError: It names every unknown parameter and every bad value.
     """
     plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in params.items()}
     known = schema(method)

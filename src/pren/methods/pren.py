@@ -50,24 +50,23 @@ log = logging.getLogger(__name__)
 
 
 def _null_is_a_name(value: Any) -> Any:
-    """YAML reads `completion: null` as nothing at all."""
+    """YAML reads `completion: null` as None."""
     return "null" if value is None else value
 
 
 class PrEN(EndToEnd):
-    """K heads with different projections of the signatures vote; the best-agreed images become pseudo-labels.
+    """K heads with different projections of the signatures vote; the inputs that they agree on get pseudo-labels.
 
-    The defaults are the paper's where it says something, but for `gzsl_rule`: the printed rule leaves the unseen
-    classes nothing. It does not say how P_k is completed (`completion`), which sign an eigenvector has, how ties are
-    broken, whether signatures have unit length, and how long the first training and the first rounds of GZSL are. Its
-    two variants are parameters: *PrEN w/o Proj* is ``projection=False``, *Progressive Training* is ``heads=1,
-    projection=False, subsets="all"``.
+    The defaults are the paper's, except `gzsl_rule`: with the printed rule no unseen class wins. The paper does not say
+    how P_k is completed (`completion`), which sign an eigenvector has, how ties are broken, whether signatures have
+    unit length, and how long the first training and the first rounds of GZSL are. Its variants are parameters: *PrEN
+    w/o Proj* is ``projection=False``, *Progressive Training* is ``heads=1, projection=False, subsets="all"``.
 
     Attributes:
         network_: Backbone and heads; classes in the order of their names.
-        backbone_: The backbone that was used.
-        projections_: (K, h, m) P_k, so that a class can be added; None without projection.
-        informative_: (K, h) which rows of these are for an eigenvalue other than zero; None as well.
+        backbone_: The backbone.
+        projections_: (K, h, m) P_k, needed to add a class; None without projection.
+        informative_: (K, h) which rows of P_k belong to a nonzero eigenvalue; None without projection.
     """
 
     name: ClassVar[str] = "pren"
@@ -78,16 +77,16 @@ class PrEN(EndToEnd):
     rounds: int = param(20, "MaxIter.", ge=0)
     initial_batches: int = param(100, "Batches on the seen classes before the first round.", ge=0)
     batches: int = param(100, "Batches in every round.", ge=0)
-    batch_size: int = param(64, "Images in a batch.", ge=1, le=10**5)
+    batch_size: int = param(64, "Inputs in a batch.", ge=1, le=10**5)
     lr: float = param(1e-3, "Adam's learning rate.", gt=0, search=Real(1e-4, 1e-2, log=True))
     hidden: tuple[Positive, ...] = param((512, 512), "Widths of a head's hidden layers.")
     rho: float = param(
-        0.25, "ρ, the share of the images per class that become pseudo-labels.", ge=0, le=1, search=Real(0.05, 0.5)
+        0.25, "ρ, the share of the inputs per class that get pseudo-labels.", ge=0, le=1, search=Real(0.05, 0.5)
     )
-    n_max: int = param(20, "At most so many per class.", ge=1, search=Whole(5, 50, log=True))
+    n_max: int = param(20, "The most pseudo-labels per class.", ge=1, search=Whole(5, 50, log=True))
     selection: str = param(
         "top-per-class",
-        "Which images become pseudo-labels, by name; see `pren.methods.selection`.",
+        "Which inputs get pseudo-labels, by name; see `pren.methods.selection`.",
         among=SELECTIONS,
         search=Choice(("top-per-class", "growing")),
     )
@@ -104,13 +103,13 @@ class PrEN(EndToEnd):
         5, "GZSL: rounds in which only unseen classes get pseudo-labels.", ge=0, search=Whole(0, 20, only="gzsl")
     )
     augmentation: Augmentation = param(
-        "none", "What is done to images while training: 'none' as in the paper, 'flip', or 'flip-crop'."
+        "none", "How images are varied in training: 'none' as in the paper, 'flip', or 'flip-crop'."
     )
     precision: Precision = param(
-        "float32", "What the backbone computes in: 'float32', or 'bfloat16' where the device has it."
+        "float32", "The precision of the backbone: 'float32', or 'bfloat16' where the device has it."
     )
-    train_statistics: bool = param(True, "Whether the backbone's BatchNorm goes by each batch and learns from it.")
-    pieces: int = param(1, "How many pieces a batch is cut into, to need less memory; gradients are added up.", ge=1)
+    train_statistics: bool = param(True, "Whether the backbone's BatchNorm uses each batch and learns from it.")
+    pieces: int = param(1, "Cut a batch into so many pieces, to save memory; gradients are added up.", ge=1)
 
     network_: Network
     projections_: Matrix | None
@@ -119,9 +118,8 @@ class PrEN(EndToEnd):
     def check_processes(self, processes: int) -> None:
         """Every process takes part in every batch."""
         if processes > self.batch_size:
-            raise PrenError(
-                "processes-too-many", f"{processes} processes cannot share batches of {self.batch_size}: take fewer."
-            )
+            message = f"{processes} processes cannot share a batch of {self.batch_size}: take fewer."
+            raise PrenError("processes-too-many", message)
 
     def _train(self, fabric: Fabric, problem: Problem, last: Round | None, adam: AdamState) -> Iterator[Round]:
         learner = ProgressiveLearner(
@@ -136,9 +134,9 @@ class PrEN(EndToEnd):
             batch_size=self.batch_size,
             pieces=self.pieces,
             rule=self.gzsl_rule,
-            # Probabilities of seen and unseen classes are of one kind, and γ corrects what is decided in the end: in
-            # the rounds it would teach that seen images are unseen (docs/results/comparison.md). The literal rule
-            # compares inner products with votes: without γ no unseen class would get a pseudo-label.
+            # Probabilities need no γ in the rounds: it would teach that seen inputs are unseen
+            # (docs/results/comparison.md). The literal rule compares inner products with votes: without γ no unseen
+            # class would get a pseudo-label.
             gamma=self.gamma if self.gzsl_rule == "literal" else 0.0,
             refined=partial(self._refined_pool, fabric) if REFINEMENTS[self.refinement].changes_scores else None,
             augment=self._augment(),
@@ -163,20 +161,18 @@ class PrEN(EndToEnd):
         without = np.setdiff1d(np.flatnonzero(plan.candidates(done.number)), labels)
         if len(without):
             names = [self.classes_.names[row] for row in self._order()[without]]
-            log.warning("In the last round no image of the pool is taken for %s.", ", ".join(map(repr, names)))
+            log.warning("In the last round no input of the pool has the label %s.", ", ".join(map(repr, names)))
 
     def _refined_pool(self, fabric: Fabric) -> Matrix:
-        """(N, L) of the pool by the model of the last finished round, without γ; classes as the network has them."""
+        """(N, L) scores of the pool by the last finished round, without γ; classes in the network's order."""
         return self._run(self._whole(with_gamma=False), self._pool, fabric)[:, self._order()]
 
     def _augment(self) -> Any:
         if self.augmentation == "none":
             return None
         if len(self.sample_shape_) != 3:
-            raise PrenError(
-                "augmentation-features",
-                f"augmentation={self.augmentation} changes images, but it is features that are trained on.",
-            )
+            message = f"augmentation={self.augmentation} needs images, but the inputs are features: leave it out."
+            raise PrenError("augmentation-features", message)
         return partial(augment, kind=self.augmentation)
 
     def _last_round(self) -> int:
@@ -210,7 +206,7 @@ class PrEN(EndToEnd):
         return project(signatures, seen, subsets, h, self.completion, self.seed)
 
     def _saved_embeddings(self, tensors: dict[str, Tensor]) -> LabelEmbeddings:
-        """The same from a file: drawn and computed anew, another machine's could differ."""
+        """E_k and Z_k from a file: on another machine, they could come out different."""
         vectors, subsets = tensors["ensemble.embeddings"], tensors["ensemble.subsets"]
         unseen = torch.from_numpy(self.classes_.unseen[self._order()])
         if vectors.dtype != torch.float32 or subsets.dtype != torch.bool or subsets.shape != (self.heads, len(unseen)):
@@ -222,10 +218,10 @@ class PrEN(EndToEnd):
         return LabelEmbeddings(vectors.double().numpy(), subsets.numpy())
 
     def _take_in(self) -> None:
-        """A new class is in no Z_k: half of the heads, drawn by its name, get it as one more candidate.
+        """Half of the heads, drawn by the name of the new class, add it to their Z_k.
 
         Its embedding is P_k a. In those heads only the rows that Eq. 1 determines count: other rows are orthogonal to
-        all old signatures of Z_k, so no head has learned to tell classes of Z_k by them.
+        all old signatures of Z_k, so the head has not learned to use them.
         """
         new, signature = self.classes_.names[-1], self.classes_.signatures[-1]
         place = int(np.argsort(self._order())[-1])
@@ -245,13 +241,11 @@ class PrEN(EndToEnd):
         ensemble = self._own_ensemble()
         left = np.delete(ensemble.subsets.cpu().numpy(), place, axis=1)
         if not left.any(axis=1).all():
-            raise PrenError(
-                "class-last", "One of the heads would have no class left to vote for: fit again without the class."
-            )
+            raise PrenError("class-last", "A head would have no class left to vote for: fit again without the class.")
         self._give(ensemble, np.delete(ensemble.embeddings.cpu().numpy(), place, axis=2), left)
 
     def _own_ensemble(self) -> Ensemble:
-        """The heads, of a network that is no longer that of the model which this one is a copy of."""
+        """The heads, after the network is copied: until now it is shared with the original model."""
         self.network_ = deepcopy(self.network_)
         return self.network_.ensemble
 

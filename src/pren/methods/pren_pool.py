@@ -1,4 +1,4 @@
-"""PrEN-Pool: the signatures say where each class should lie, the pool says where it does."""
+"""PrEN-Pool: signatures predict where each class lies, the pool corrects it."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from pren.problem import Problem
 
 log = logging.getLogger(__name__)
 STEPS = 15
-SOFT_STEPS, SOFTNESS = 5, 0.5  # the first steps, in which images are decided half as much
-LEAST_TRUST = {"zsl": 0.1, "gzsl": 0.25}  # in what is known; with less, no image goes to an unseen class in GZSL
-LEAST_VARIANCE = 1e-6  # what a pool can take σ² down to, as a share of that of the labelled images
+SOFT_STEPS, SOFTNESS = 5, 0.5  # in the first steps scores count half
+LEAST_TRUST = {"zsl": 0.1, "gzsl": 0.25}  # in the prior; with less, no input goes to an unseen class in GZSL
+LEAST_VARIANCE = 1e-6  # of σ² in the pool, as a share of that of the labelled inputs
 GIVEN_BACK = 0.25  # to a class that is added later, chosen on CUB's validation folds (docs/results/words.md)
-ROUNDING = 1e-24  # of a square: what is smaller by so much is nothing
+ROUNDING = 1e-24  # of a square, relative: smaller values do not count
 
 
 class Prior(NamedTuple):
     """What is known about C classes before the pool is read.
 
     Attributes:
-        means: (C, d) of labelled images, or guessed for the u unseen classes.
-        counts: (C,) how many labelled images hold each mean; 0 for unseen classes.
-        covariance: (u, u) of each feature of the guesses, in the order of the unseen classes.
-        variance: σ² of an image, of each feature.
+        means: (C, d) of labelled inputs, or predicted for the u unseen classes.
+        counts: (C,) how many labelled inputs each mean is of; 0 for unseen classes.
+        covariance: (u, u) of each feature of the predicted means, in the order of the unseen classes.
+        variance: σ² of an input, of each feature.
     """
 
     means: Matrix
@@ -55,12 +55,12 @@ class Prior(NamedTuple):
         return doubts
 
     def after(self, shares: Matrix, sums: Matrix, variance: float) -> Prior:
-        """What is known after more images have been seen.
+        """What is known after more inputs.
 
         Args:
-            shares: (C,) how many of each class they are.
-            sums: (C, d) of these images.
-            variance: σ² of an image, of each feature.
+            shares: (C,) how many of them are of each class.
+            sums: (C, d) of these inputs.
+            variance: σ² of an input, of each feature.
         """
         unseen, precision = self.counts == 0, inv(self.covariance)
         counts = np.where(unseen, 0.0, self.counts + shares)
@@ -71,7 +71,7 @@ class Prior(NamedTuple):
 
 
 class Mixture(NamedTuple):
-    """C classes as an image is compared with them: -‖x - μ_c‖² / 2 v_c + b_c.
+    """C classes that score an input with -‖x - μ_c‖² / 2 v_c + b_c.
 
     Attributes:
         means: (C, d) μ.
@@ -91,23 +91,24 @@ class Mixture(NamedTuple):
 class PrENPool(Method):
     """p(x|c) = N(x; μ_c, σ² I) in the whitened space, with a Gaussian process from signatures to μ as the prior.
 
-    The recipe that `pren fit` takes when no method is named. It is not in the paper, and has neither network nor
-    chance in it. What the labelled classes show about how well signatures foretell means decides how far the pool may
-    move a class (`guess_means`); variational EM on the pool does it. A class with few images so stays near its guess,
-    and no class is held to any size unless `balance` says so. In GZSL labelled images hold the means of seen classes.
-    Images of the pool that a person has labelled move their classes before the others do.
+    `pren fit` takes it when no method is named. It is not in the paper, and has no network and no randomness.
+    Variational EM on the pool moves the classes. How far depends on how well signatures predict the means of labelled
+    classes (`guess_means`), so a class with few inputs stays near its predicted mean. Classes may have any size unless
+    `balance` says otherwise. In GZSL labelled inputs hold the means of seen classes. Inputs of the pool that a person
+    has labelled move their classes first.
 
     Attributes:
         means_: (L, d) μ.
-        offsets_: (L,) what is added to the score of a class: less where its place is uncertain.
+        offsets_: (L,) added to the score of a class: less where its mean is uncertain.
         variance_: (1,) σ².
     """
 
     name: ClassVar[str] = "pren-pool"
     learns_given: ClassVar[bool] = True
+    log_shares: ClassVar[bool] = True
 
     features: str = param("whitened", "How features are prepared.", among=PREPARATIONS)
-    refinement: str = param("none", "As for every method; this one learns from the pool itself.", among=REFINEMENTS)
+    refinement: str = param("none", "As for every method; this one learns from the pool without it.", among=REFINEMENTS)
     balance: float = param(
         0.0,
         "How strongly the unseen classes of the pool are held to equal size, from 0 to 1.",
@@ -117,12 +118,12 @@ class PrENPool(Method):
     )
     evidence: float = param(
         0.2,
-        "How much of an independent image each image of the pool counts: images of a class are alike.",
+        "How much each input of the pool counts; 1 if inputs of a class are independent, less if they are alike.",
         gt=0,
         le=1,
         search=Real(0.05, 1.0, log=True),
     )
-    caution: float = param(0.5, "How much a class is held back whose place is uncertain.", ge=0, search=Real(0.0, 1.0))
+    caution: float = param(0.5, "How much a class with an uncertain mean is held back.", ge=0, search=Real(0.0, 1.0))
 
     means_: Matrix = learned("L", "d")
     offsets_: Matrix = learned("L")
@@ -141,8 +142,8 @@ class PrENPool(Method):
         prior, apart = moved_to(pool, everyone._replace(means=means[candidates], counts=counts[candidates]))
         if apart > CHANCE:
             log.warning(
-                "The pool looks unlike the labelled images: its centre is %.0f times as far from theirs as other "
-                "classes explain (squared). Labels will be less sure; labelled images of the pool's kind help.",
+                "The pool looks unlike the labelled inputs: its centre is %.0f times as far away (squared) as other "
+                "classes explain. Labels are less sure; add labelled inputs of the pool's kind.",
                 apart,
             )
         images, given = problem.decided()
@@ -158,10 +159,10 @@ class PrENPool(Method):
         return Gaussians(means=self.means_, variance=self.variance_, offsets=self.offsets_)
 
     def _take_in(self) -> None:
-        """Guess where the class lies, from where all others lie now: those that the pool has placed count as seen ones.
+        """Predict the mean of the class from the means of all others, seen or unseen.
 
-        Its images lie farther from the guess than those of other classes from their means, by about d times the doubt:
-        part of that is given back.
+        Its inputs lie farther from it than those of other classes from their means, by about d times the doubt: part of
+        that is given back.
         """
         table = self.classes_
         guess = guess_means(table.signatures[:-1], self.means_, table.signatures[-1:])
@@ -176,23 +177,23 @@ class PrENPool(Method):
 
 
 def variance_within(variances: Matrix, counts: Matrix, X: Matrix) -> float:
-    """σ² of each feature within a class; where no class has two images, half of the variance of all images.
+    """σ² of each feature within a class; where no class has two inputs, half of the variance of all inputs.
 
     Args:
-        variances: (L, d) of each class's images, about their own mean.
-        counts: (L,) how many they are.
-        X: (n, d) all of them.
+        variances: (L, d) of each class about its mean.
+        counts: (L,) how many inputs it has.
+        X: (n, d) all inputs.
     """
     freedom = float(np.maximum(counts - 1, 0).sum())
     within = float(counts @ variances.mean(axis=1)) / freedom if freedom else 0.5 * float(X.var(axis=0).mean())
-    return within if within > ROUNDING * float((X**2).mean()) else 1.0  # all images may be the same
+    return within if within > ROUNDING * float((X**2).mean()) else 1.0  # all inputs may be equal
 
 
 def moved_to(X: Matrix, prior: Prior) -> tuple[Prior, float]:
-    """Move the classes to a pool that lies elsewhere: taken with another camera, say.
+    """Move the classes to a pool that lies elsewhere, such as one from another camera.
 
-    The centre of the pool X (N, d) is compared with that of the classes. Where it is farther away than chance and what
-    is known of the classes explain, all classes move together, and what is known of each is believed less.
+    If the centre of the pool X (N, d) is farther from that of the classes than chance explains, all classes move
+    together, and the prior counts less.
 
     Returns:
         The prior for this pool, and how many times farther (squared) it is than expected, on average 1.
@@ -212,29 +213,29 @@ def moved_to(X: Matrix, prior: Prior) -> tuple[Prior, float]:
 
 
 def shown(X: Matrix, places: NDArray[np.int64], prior: Prior, evidence: float) -> Prior:
-    """What is known after a person has labelled some images of the pool.
+    """What is known after a person has labelled some inputs of the pool.
 
-    Such an image counts no more than others that are wholly of its class: a single one can look like another class.
-    Counting it 1 did worse on CUB's validation folds, the more so the fewer labels there were.
+    Such an input counts like any other that is wholly of its class: a single one can look like another class. With a
+    weight of 1, results on CUB's validation folds were worse, most of all with few labels.
 
     Args:
-        X: (n, d) these images.
+        X: (n, d) these inputs.
         places: (n,) their classes among the C candidates.
         prior: What was known before.
-        evidence: What an image of the pool counts.
+        evidence: The weight of an input of the pool.
     """
     of_class = places[:, None] == np.arange(len(prior.means))
     return prior.after(evidence * of_class.sum(axis=0), evidence * (of_class.T @ X), prior.variance)
 
 
 def adapt(X: Matrix, prior: Prior, evidence: float, caution: float, balance: float) -> Mixture:
-    """Variational EM on a pool: which images are of which class, and where the classes then lie.
+    """Variational EM on a pool: which inputs are of which class, and where the classes lie.
 
     Args:
         X: (N, d) the pool.
         prior: Of the C candidates.
-        evidence: What an image of the pool counts.
-        caution: See `held_back`; with 1 it is what variational EM gives.
+        evidence: The weight of an input of the pool.
+        caution: See `held_back`; variational EM has 1.
         balance: See `even_offsets`.
     """
     unseen, (N, d) = prior.counts == 0, X.shape
@@ -255,7 +256,7 @@ def adapt(X: Matrix, prior: Prior, evidence: float, caution: float, balance: flo
             sums += q.T @ X[block]
         known = prior.after(evidence * shares, evidence * sums, σ2)
         means, doubts = known.means, known.doubts()
-        # Σ q_ic (‖x_i - μ_c‖² + d doubt_c) over images and classes; an image's q add up to 1.
+        # Σ q_ic (‖x_i - μ_c‖² + d doubt_c) over inputs and classes; an input's q add up to 1.
         spread = squares - 2 * (sums * means).sum() + float(shares @ ((means**2).sum(axis=1) + d * doubts))
         σ2 = max(spread / X.size, LEAST_VARIANCE * prior.variance)
         mixture = Mixture(means, np.full(len(means), σ2), held_back(doubts, caution, d, σ2))
@@ -263,6 +264,6 @@ def adapt(X: Matrix, prior: Prior, evidence: float, caution: float, balance: flo
 
 
 def held_back(doubts: Matrix, caution: float, d: int, variance: float) -> Matrix:
-    """-caution · d · doubt / 2σ² (C,): how much less is expected of classes whose means have such variances (C,)."""
+    """-caution · d · doubt / 2σ² (C,): offsets of classes whose means have the variances `doubts` (C,)."""
     offsets: Matrix = -0.5 * caution * d * doubts / variance
     return offsets

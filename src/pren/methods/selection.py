@@ -1,6 +1,6 @@
-"""Rules by name that choose which images of the pool get a pseudo-label.
+"""Rules that choose which inputs of the pool get a pseudo-label.
 
-A new rule is one function with the signature of `pren.core.pseudo.top_per_class`, under a name of its own::
+A new rule is one function with the signature of `pren.core.pseudo.top_per_class`::
 
     @register_selection("mine")
     def mine(scores, candidates, per_class, last, progress): ...
@@ -25,28 +25,29 @@ LARGEST_SHARE = 0.9  # of the pool, in the last round
 def growing(
     scores: Scores, candidates: Classes, per_class: int, last: PseudoLabels, progress: float = 1.0
 ) -> PseudoLabels:
-    """Keep the images that are surest of their class, more of them in every round, afresh each time.
+    """Choose the surest inputs, more of them in every round.
 
-    An image is sure whose best candidate is far ahead of the second. Every candidate class has an image: the surest of
-    those that are predicted as it, or else the image that has the largest score for it, which may then stand twice.
+    An input is sure if its best candidate is far ahead of the second. Every candidate class gets an input: the surest
+    of those that are predicted as it. If there is none, it gets the input with the largest score for it, which may
+    then have two pseudo-labels.
 
     Args:
         scores: (N, L).
         candidates: (L,) the classes that may be predicted.
-        per_class: Does not count here.
-        last: Does not count here.
-        progress: The number of the round by the number of the last one.
+        per_class: Not used.
+        last: Not used.
+        progress: The number of the round divided by that of the last round.
     """
     if not len(scores):
         return PseudoLabels.none()
     predicted = best_candidate(scores, candidates)
     order = np.argsort(-_ahead(scores[:, candidates]), kind="stable")
-    _, first = np.unique(predicted[order], return_index=True)  # the surest of every class
+    _, first = np.unique(predicted[order], return_index=True)  # the surest input of every class
     count = int(LARGEST_SHARE * progress * len(scores) + 0.5)
     images = order[np.union1d(np.arange(count), first)]
-    nobodys = np.setdiff1d(np.flatnonzero(candidates), predicted)
-    images = np.concatenate([images, scores[:, nobodys].argmax(axis=0)])
-    labels = np.concatenate([predicted[images[: len(images) - len(nobodys)]], nobodys])
+    empty = np.setdiff1d(np.flatnonzero(candidates), predicted)  # classes
+    images = np.concatenate([images, scores[:, empty].argmax(axis=0)])
+    labels = np.concatenate([predicted[images[: len(images) - len(empty)]], empty])
     by_class = np.lexsort((-scores[images, labels], labels))  # best first
     return PseudoLabels(images[by_class].astype(np.int64), labels[by_class])
 

@@ -1,7 +1,7 @@
-"""Search spaces: which values of a method's parameters are worth trying. `pren tune` draws from them.
+"""Search spaces: the values of a method's parameters that `pren tune` tries.
 
-A method says what it wants tuned in its class attribute `space`, by the names of its constructor's parameters. What
-matters in one setting only says so with `only`. `gamma` is never drawn: it is read off the validation folds' curves.
+`Method.space` has them by the names of parameters. `only` limits a parameter to one setting. `gamma` is never drawn:
+the curves of the validation folds give it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pren.problem import Setting
 
 @dataclass(frozen=True)
 class Real:
-    """A number between two others, drawn evenly, or evenly in its logarithm."""
+    """A number from `low` to `high`, drawn evenly, or evenly in its logarithm."""
 
     low: float
     high: float

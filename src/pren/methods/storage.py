@@ -1,4 +1,4 @@
-"""A fitted model as one file: safetensors, whose header carries the facts as JSON. Loading cannot run code."""
+"""A fitted model as one safetensors file, with facts as JSON in its header. Loading cannot run code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pren.problem import ClassTable
 
 MODEL_FILE = "model.safetensors"
 HEADER = "pren"
-TAIL = "tail."  # before the names of what an extractor's last stages have learned
+TAIL = "tail."  # before the names of an extractor's fine-tuned weights
 FORMAT: Literal[2] = 2
 
 
@@ -48,7 +48,7 @@ class _Facts(BaseModel):
 
 
 def save_model(method: Method, folder: Path) -> None:
-    """Write a fitted method to a folder, in place of what model was there."""
+    """Write a fitted method to a folder; an older model there is replaced."""
     tensors, learned = method._state()
     table = method.classes_
     facts = _Facts(
@@ -74,13 +74,13 @@ def save_model(method: Method, folder: Path) -> None:
 
 
 def write_model(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    """Write tensors and facts with their checksum: models are copied around on their own."""
+    """Write tensors and facts with their checksum, because models are copied without their runs."""
     header = json.dumps({**facts, "checksum": _checksum(tensors, facts)})
     write_tensors(path, tensors, {HEADER: header})
 
 
 def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and facts of a model file, of whatever format; nothing about them is checked yet.
+    """The tensors and facts of a model file of any format, unchecked.
 
     Raises:
         PrenError: If it is not a model file.
@@ -92,14 +92,14 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             facts = json.loads((file.metadata() or {})[HEADER])
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  (not a dict)
         if not isinstance(facts, dict):
-            raise TypeError("its header holds no facts")
+            raise TypeError("its header has no facts")
     except (OSError, SafetensorError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise PrenError("damaged", f"{path} is damaged or was not written by pren: {reason(error)}") from error
     return tensors, facts
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
-    """What the model of a folder says of itself, without its tensors; nothing but its form is checked.
+    """The facts of the model in a folder, without its tensors; only their form is checked.
 
     Raises:
         PrenError: If there is no model file.
@@ -116,10 +116,10 @@ def read_facts(folder: Path) -> dict[str, Any]:
 
 
 def read_verified(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and facts of a file that `write_model` wrote in this format; all numbers are finite.
+    """The tensors and facts of a file from `write_model`, with its checksum verified; all numbers are finite.
 
     Raises:
-        PrenError: If it is not what was written.
+        PrenError: If the format or the checksum differs.
     """
     tensors, facts = read_model(path)
     if isinstance(facts.get("format"), int) and facts["format"] != FORMAT:
@@ -129,7 +129,7 @@ def read_verified(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         )
     bad = [f"{name} holds NaN or infinite values" for name, tensor in tensors.items() if not tensor.isfinite().all()]
     if facts.get("checksum") != _checksum(tensors, facts):
-        bad = ["it is not what was written (its checksum differs)"]
+        bad = ["its checksum differs"]
     if bad:
         raise PrenError("damaged", f"{path} is damaged or was not written by this version of pren: {bad[0]}")
     return tensors, facts
@@ -139,7 +139,7 @@ def load_model(folder: str | Path) -> Method:
     """Read the model of a folder.
 
     Raises:
-        PrenError: If there is none, or the file is damaged or of another format.
+        PrenError: If there is no model, or its file is damaged or of another format.
     """
     path = Path(folder) / MODEL_FILE
     if not path.exists():
@@ -163,18 +163,17 @@ def load_model(folder: str | Path) -> Method:
         method._restore(learned, facts.learned)
         method._restore_refinement(learned)
         if unknown := learned.keys() - method._state()[0].keys():
-            raise ValueError(f"it holds tensors that have no place in it: {', '.join(sorted(unknown))}")
+            raise ValueError(f"it has unknown tensors: {', '.join(sorted(unknown))}")
     except MemoryError as error:
-        raise PrenError("memory", f"{path} needs more memory than there is: free some.") from error
+        raise PrenError("memory", f"There is not enough memory for {path}: free some.") from error
     except (PrenError, ValueError, LookupError, ArithmeticError) as error:
-        raise PrenError(
-            "damaged", f"{path} is damaged or was not written by this version of pren: {reason(error)}"
-        ) from error
+        message = f"{path} is damaged or was not written by this version of pren: {reason(error)}"
+        raise PrenError("damaged", message) from error
     return method
 
 
 def _checksum(tensors: dict[str, Tensor], facts: dict[str, Any]) -> str:
-    """Over all facts but itself, and the name, type, shape and bytes of every tensor."""
+    """Over all other facts, and the name, type, shape and bytes of every tensor."""
     others = {key: value for key, value in facts.items() if key != "checksum"}
     digest = hashlib.sha256(json.dumps(others, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):

@@ -1,4 +1,4 @@
-"""One cell of a comparison: a method with its parameters and seed on some data. What it is, and how it is computed."""
+"""One cell of a comparison: a method with its parameters and seed on some data."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pren.runs.opening import open_problem
 
 
 class Cell(BaseModel):
-    """What makes a result this one and no other. Where the data are does not matter.
+    """What identifies a result. The path of the data does not count.
 
     Attributes:
-        params: Every parameter of the method, the seed included.
+        params: Every parameter of the method, with the seed.
         hashes: Of the data, the split and the answers.
         seed: None for methods without randomness.
     """
@@ -39,11 +39,11 @@ class Cell(BaseModel):
     version: str
 
     def file(self) -> str:
-        """The name of the file that keeps its result."""
+        """The name of its file."""
         return f"{self.method}-{self.key()}.json"
 
     def key(self) -> str:
-        """The same for the same cell. A parameter at its default does not count: new ones come, results stay."""
+        """A hash. Parameters at their defaults do not count, so results stay valid when pren gets new parameters."""
         content = self.model_dump(mode="json")
         defaults = schema(METHODS[self.method].method)().model_dump(mode="json")
         content["params"] = {key: value for key, value in self.params.items() if defaults.get(key, ...) != value}
@@ -51,13 +51,13 @@ class Cell(BaseModel):
 
 
 class Result(BaseModel):
-    """What came out.
+    """The result of a cell.
 
     Attributes:
-        figures: Those that the setting has, as fractions.
-        peak_bytes: The most memory that the process held, its data included.
+        figures: Those of the setting, as fractions.
+        peak_bytes: The peak memory of the process, with its data.
         error: Why it failed; None if it did not.
-        traceback: Where it failed, line by line, if that is a defect of pren or of the method.
+        traceback: The lines of the traceback, if it failed through a defect of pren or of the method.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -71,7 +71,7 @@ class Result(BaseModel):
 
 
 class Task(BaseModel):
-    """A cell, and what to load and fit for it: its parameters are those of the cell."""
+    """A cell, and what to load and fit for it, with the same parameters."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -80,12 +80,12 @@ class Task(BaseModel):
 
 
 def data_hashes(problem: Problem, answers: Answers) -> dict[str, str]:
-    """Hashes of all that a result depends on."""
+    """Hashes of the data that a result depends on."""
     return {**problem.fingerprint(), "answers": hashlib.sha256(answers.labels.tobytes()).hexdigest()[:16]}
 
 
 def make_task(config: RunConfig, hashes: dict[str, str], seed: int | None) -> Task:
-    """The task of fitting a configuration, whose parameters are made complete, with a seed."""
+    """The task of fitting a configuration with a seed; missing parameters are filled in."""
     given = config.params if seed is None else {**config.params, "seed": seed}
     resolved = config.model_copy(update={"params": given}).resolved().with_absolute_paths()
     params = resolved.model_dump(mode="json")["params"]
@@ -98,11 +98,11 @@ def compute(task: Task) -> Result:
     """Fit, score the pool and evaluate, in this process.
 
     Raises:
-        PrenError: If the data are not those of the cell any more, or the method cannot be fitted to them.
+        PrenError: If the data have changed, or the method cannot be fitted to them.
     """
     problem, answers = open_problem(task.config)
     if answers is None or data_hashes(problem, answers) != task.cell.hashes:
-        raise PrenError("data-changed", "The data have changed since the comparison was started.")
+        raise PrenError("data-changed", "The data have changed since the comparison started: start it again.")
     method = task.config.create_method()
     start = time.perf_counter()
     method.fit(problem)

@@ -1,4 +1,4 @@
-"""A comparison as a bar chart: one panel for each data set, one bar for each method."""
+"""A comparison as a bar chart: a panel for each data set, a bar for each method."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def write_chart(rows: Sequence[Row], setting: Setting, folder: Path) -> None:
     """Write chart.png and chart.svg."""
     matplotlib = need("matplotlib", "research")
     figure = _draw(rows, setting)
-    # What would change from one call to the next is fixed: ids and the date.
+    # Without random ids and dates, the same figures give the same file.
     with matplotlib.rc_context({"svg.hashsalt": "pren"}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a name may hold characters that the font has not
+        warnings.simplefilter("ignore")  # the font may lack characters of a name
         for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
             content = io.BytesIO()
             figure.savefig(content, format=kind, dpi=150, metadata=metadata)
@@ -34,7 +34,7 @@ def write_chart(rows: Sequence[Row], setting: Setting, folder: Path) -> None:
 
 
 def _draw(rows: Sequence[Row], setting: Setting) -> Any:
-    """A figure that belongs to nobody else: pyplot would keep it in a list of its own."""
+    """Draw without pyplot, which keeps a global list of figures."""
     panels = [(data, list(group)) for data, group in groupby(rows, key=lambda row: row.data)]
     tallest = max(len(group) for _, group in panels)
     names = max(len(row.method) for row in rows)
@@ -64,7 +64,7 @@ def _panel(ax: Any, rows: Sequence[Row], name: str) -> None:
         ax.barh(place, 100 * spread.mean, height=0.7, color=colour, xerr=error, ecolor=LINE, capsize=3)
         ax.text(100 * spread.mean + (error or 0) + 0.02 * end, place, percent_spread(spread), va="center", fontsize=9)
     ax.set_xlim(0, 1.3 * end or 1.0)
-    ax.set_ylim(len(rows) - 0.5, -0.5)  # from the top down, with room for methods that have no bar
+    ax.set_ylim(len(rows) - 0.5, -0.5)  # from the top down, with room for methods without a bar
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
 

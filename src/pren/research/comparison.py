@@ -1,4 +1,4 @@
-"""Methods against each other on the same data: every cell once, whatever happens on the way."""
+"""Compare methods on the same data; every cell is computed once."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class ComparisonPlan:
     """What to compare.
 
     Attributes:
-        data: Where the data are; the method is left open, and parameters are for every method.
+        data: The data; parameters here are for every method.
         methods: Registered names.
         seeds: How many seeds, from 0 on; methods without randomness run once.
-        parameters: Which parameters they get; those that are not given are as the data recommend or by default.
+        parameters: Of the methods; others are as the data recommend, or by default.
     """
 
     data: Sequence[RunConfig]
@@ -55,21 +55,21 @@ def compare(
 
     Args:
         plan: What to compare.
-        out: A folder, new or of an earlier comparison. Cells that it holds are not computed again.
-        jobs: How many cells at a time, each in a process of its own.
-        retry: Whether to compute cells again that have failed.
-        stored: Whether to make do with the cells that are in `out`, and compute none.
-        command: How this was started, for the message that other writers get.
-        on_cell: Called after every cell that was computed.
-        on_extract: Called as features are extracted, if they are.
+        out: A folder, new or of an earlier comparison, whose cells are kept.
+        jobs: How many cells at a time, each in its own process.
+        retry: Whether to compute failed cells again.
+        stored: Whether to use only the cells in `out` and compute none.
+        command: The command line, for the message that other writers get.
+        on_cell: Called after every computed cell.
+        on_extract: Called while features are extracted.
 
     Returns:
         One row for each data set and method, in the order of the plan.
 
     Raises:
-        PrenError: If the plan cannot be carried out at all. A method that fails does not stop the others.
+        PrenError: If the plan is wrong. A method that fails does not stop the others.
     """
-    need("matplotlib", "research")  # not after hours
+    need("matplotlib", "research")  # fail now, not after hours
     groups = _groups(plan, on_extract)
     folder = Path(out)
     with held_folder(folder, command):
@@ -91,13 +91,13 @@ class _Group:
 
     data: str
     method: str
-    given: bool  # whether it was given parameters of its own
+    given: bool  # whether it has its own parameters
     tasks: list[Task]
 
 
 def _groups(plan: ComparisonPlan, on_extract: OnProgress | None) -> list[_Group]:
     if not plan.data or not plan.methods:
-        raise PrenError("nothing-to-compare", "There is nothing to compare: name some data and some methods.")
+        raise PrenError("nothing-to-compare", "There is nothing to compare: name data and methods.")
     groups = []
     for title, given in zip(_titles(plan.data), plan.data, strict=True):
         data = given.with_features(plan.methods)
@@ -115,18 +115,16 @@ def _groups(plan: ComparisonPlan, on_extract: OnProgress | None) -> list[_Group]
 
 
 def _opened(data: RunConfig, methods: Sequence[str], on_extract: OnProgress | None) -> tuple[Problem, Answers]:
-    """The data of a row; a `PrenError` if methods cannot be compared on them."""
+    """The data of a row, with answers."""
     problem, answers = open_problem(data, on_extract=on_extract, methods=methods)
     if answers is None or not answers.known.any():
-        raise PrenError(
-            "no-answers", f"{data.data} has no answers, so methods cannot be compared on it (see answers.csv)."
-        )
+        raise PrenError("no-answers", f"{data.data} has no answers, which a comparison needs: add answers.csv.")
     check_answers(answers, problem.classes, problem.setting)
     return problem, answers
 
 
 def _titles(data: Sequence[RunConfig]) -> list[str]:
-    """What the data are called in tables: short, unless that would call two things the same."""
+    """Titles of the data in tables: short, unless two short ones are equal."""
     parts = [[Path(d.data).stem if d.is_path() else d.data, d.split, d.options.get("signatures")] for d in data]
     short = [" ".join(str(part) for part in named if part) for named in parts]
     return [d.data if short.count(title) > 1 else title for title, d in zip(short, data, strict=True)]

@@ -1,4 +1,4 @@
-"""Cells of an experiment: looked up where they are stored, computed where not."""
+"""Cells of an experiment: stored ones are read, others are computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pren.research.folder import CELLS
 from pren.research.store import Store
 from pren.research.workers import run_tasks
 
-OnCell = Callable[[int, int, Task, Result], None]  # done, of how many, which, and what came out
+OnCell = Callable[[int, int, Task, Result], None]  # how many are done, of how many, the task, its result
 
 
 def compute_cells(
@@ -27,22 +27,20 @@ def compute_cells(
     """The results of tasks by the keys of their cells; each cell is computed once and kept in the folder.
 
     Args:
-        tasks: What is wanted; a cell that is wanted twice is computed once.
-        folder: Held against other writers.
-        jobs: How many cells at a time, each in a process of its own.
-        retry: Whether to compute cells again that have failed.
-        stored: Whether to make do with what is there, and compute nothing.
-        also: Other folders whose cells are taken over where this one lacks them.
-        on_cell: Called after every cell that was computed.
+        tasks: What to compute.
+        folder: Locked against other writers.
+        jobs: How many cells at a time, each in its own process.
+        retry: Whether to compute failed cells again.
+        stored: Whether to use stored cells only.
+        also: Other folders to copy missing cells from.
+        on_cell: Called after every computed cell.
 
     Raises:
-        PrenError: If one of those others holds no cells.
+        PrenError: If a folder of `also` has no cells.
     """
     for other in also:
         if not (other / CELLS).is_dir():
-            raise PrenError(
-                "no-results", f"{other} holds no results of 'pren compare': there is no folder {CELLS!r} in it."
-            )
+            raise PrenError("no-results", f"{other} has no folder {CELLS!r}: name a folder of 'pren compare'.")
     store, others = Store(folder), [Store(other) for other in also]
     results: dict[str, Result] = {}
     missing: dict[str, Task] = {}

@@ -1,4 +1,4 @@
-"""What parameters are chosen on: validation folds, without an image or a class of the test."""
+"""Validation folds to choose parameters on, without any input or class of the test."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ from pren.problem import Answers, Problem
 from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
 
-FIXED_IN_A_FOLD = ("train_on", "seen_test")  # options that would take in test images: a fold has its own answer
+FIXED_IN_A_FOLD = ("train_on", "seen_test")  # options that would use test inputs
 
 
 def open_folds(
     config: RunConfig, fabric: Fabric | None = None, on_extract: OnProgress | None = None
 ) -> list[tuple[Problem, Answers]]:
-    """What parameters are chosen on: the folds of the split where it has some, else folds of the seen classes.
+    """The folds of the split if it has some, else folds of the seen classes.
 
-    No fold holds an image or a class of the test. In "gzsl" a fifth of the images of each class that stays seen goes
-    to the fold's pool: these are the seen validation images.
+    No fold has an input or a class of the test. In "gzsl" a fifth of the inputs of each class that stays seen goes to
+    the fold's pool: these are the seen validation inputs.
     """
     if "fold" in config.options:
-        raise PrenError(
-            "option-conflict", "Parameters are chosen on all validation folds of the data: leave the option fold out."
-        )
+        raise PrenError("option-conflict", "Tuning takes all validation folds: leave out the option fold.")
     numbers = own_folds(config.data, config.root, config.split)
     if not numbers:
         problem, _ = open_problem(config, fabric, on_extract)
@@ -37,8 +35,6 @@ def open_folds(
         fold = config.model_copy(update={"options": {**options, "fold": number}})
         problem, answers = open_problem(fold, fabric, on_extract)
         if answers is None:
-            raise PrenError(
-                "no-answers", f"Fold {number} of {config.data} has no answers, so nothing can be chosen on it."
-            )
+            raise PrenError("no-answers", f"Fold {number} of {config.data} has no answers, which tuning needs.")
         folds.append((problem, answers))
     return folds

@@ -1,4 +1,4 @@
-"""How much memory this process has needed."""
+"""The peak memory of this process."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from pathlib import Path
 
 
 def peak_memory() -> int:
-    """The most bytes that this process held.
-
-    Linux hands a parent's `ru_maxrss` down to its child; VmHWM begins anew.
-    """
+    """In bytes. On Linux a child inherits its parent's `ru_maxrss`, but not VmHWM."""
     status = Path("/proc/self/status")
     if status.exists():
         return next(int(line.split()[1]) * 1024 for line in status.read_text().splitlines() if "VmHWM" in line)

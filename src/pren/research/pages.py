@@ -1,4 +1,4 @@
-"""The report of what experiments keep: tables with bars, error bars and seeds; studies; what was reproduced."""
+"""The report of experiments: comparisons with bars, error bars and seeds; studies; reproductions."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from pren.research.tables import percent_spread
 from pren.research.tuning import Study, Trial, read_study
 from pren.runs.store.folder import REPORT_FILE, RunFolder
 
-DEPTH = 3  # how far below a folder studies are looked for
+DEPTH = 3  # of folders that may hold studies
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row of a comparison, and what each of its seeds gave."""
+    """A row of a comparison, and the value of each seed."""
 
     row: Row
     seeds: list[int]
@@ -54,7 +54,7 @@ class Line:
 
     @property
     def mean(self) -> float:
-        """Over the seeds; -1 where all failed."""
+        """Over the seeds; -1 if all failed."""
         return fmean(self.values) if self.values else -1.0
 
 
@@ -68,7 +68,7 @@ class Comparison:
 
     @property
     def main(self) -> str:
-        """The name of the figure that counts."""
+        """The name of the main figure."""
         return MAIN_FIGURE[self.setting]
 
     @property
@@ -108,7 +108,7 @@ class StudyFacts:
 
     @property
     def seed(self) -> object:
-        """What it was started with."""
+        """The seed of its proposals."""
         return self.study.what.get("seed", "–")
 
     @property
@@ -143,7 +143,7 @@ class StudyFacts:
 
 @dataclass(frozen=True)
 class Experiments:
-    """What a folder of experiments holds; `verdicts` counts the paper's claims by what became of them."""
+    """The content of a folder of experiments; `verdicts` counts the paper's claims by verdict."""
 
     folder: Path
     reproduced: bool
@@ -153,24 +153,24 @@ class Experiments:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the folder."""
         return self.folder.resolve().name
 
     @property
     def kind(self) -> str:
-        """What kind of experiments these are."""
+        """The kind of experiments, for the title."""
         if self.comparisons:
             return "Comparison"
         return "Reproduction" if self.reproduced else "Parameters, chosen on validation classes"
 
     @property
     def fits(self) -> int:
-        """How many results the comparisons have."""
+        """How many results the comparisons hold."""
         return sum(line.row.runs for each in self.comparisons for line in each.lines)
 
 
 def is_experiment(folder: Path) -> bool:
-    """Whether a folder holds what `pren compare`, `pren tune` or `pren reproduce` keeps."""
+    """Whether a folder holds results of `pren compare`, `pren tune` or `pren reproduce`."""
     if (folder / CELLS).is_dir() or any((folder / name).is_file() for name in (STUDY_FILE, SHEETS_FILE)):
         return True
     return not RunFolder(folder).holds_run() and bool(_studies(folder))
@@ -183,7 +183,7 @@ def report_experiments(folder: Path, out: Path | None = None) -> Written:
         PrenError: If a result is damaged, there is none, or the report cannot be written.
     """
     sheets = read_sheets(folder)
-    # A reproduction's tables say what its cells are for.
+    # The tables of a reproduction already show its cells.
     comparisons = [] if sheets else _comparisons(folder)
     found = Experiments(folder, bool(sheets), verdicts(sheets), comparisons, _read_studies(folder))
     sections = [sheet_section(sheet) for sheet in sheets]
@@ -191,23 +191,23 @@ def report_experiments(folder: Path, out: Path | None = None) -> Written:
     sections += [Section("studies", "studies", found.studies)] if found.studies else []
     sections += [Section("trials", "trials", found.studies[0])] if len(found.studies) == 1 else []
     if not sections:
-        raise PrenError("no-results", f"{folder} holds no result yet: 'pren compare', 'tune' and 'reproduce' fill it.")
+        raise PrenError("no-results", f"{folder} has no results: run 'pren compare', 'tune' or 'reproduce' first.")
     return write_page(out or folder / REPORT_FILE, render("experiments", found, sections, "pren.research"))
 
 
 def _studies(folder: Path) -> list[Path]:
-    """The studies in a folder and a little below."""
+    """The studies in a folder and up to two levels below."""
     return [path for depth in range(DEPTH) for path in sorted(folder.glob("*/" * depth + STUDY_FILE)) if path.is_file()]
 
 
 def _read_studies(folder: Path) -> list[StudyFacts]:
-    """Those with trials."""
+    """The studies with trials."""
     found = [StudyFacts(path.parent.name, read_study(path)) for path in _studies(folder)]
     return [each for each in found if each.trials]
 
 
 def _comparisons(folder: Path) -> list[Comparison]:
-    """Results by setting and data; in each the methods with their parameters, the best first."""
+    """Results by setting and data; in each, methods with their parameters, the best first."""
     found: dict[tuple[Setting, str], dict[str, list[tuple[Cell, Result]]]] = {}
     for cell, result in Store.read(folder):
         data = found.setdefault((cell.setting, json.dumps(cell.hashes, sort_keys=True)), {})
@@ -233,7 +233,7 @@ def _line(name: str, setting: Setting, members: Sequence[tuple[Cell, Result]]) -
 
 
 def _names(cells: Sequence[Cell]) -> list[str]:
-    """What rows are called: the method, and what sets it apart from others of the same method."""
+    """Names of rows: the method, and the parameters in which it differs from other rows of the method."""
     names = []
     for cell in cells:
         others = [other for other in cells if other.method == cell.method and other is not cell]
@@ -244,10 +244,10 @@ def _names(cells: Sequence[Cell]) -> list[str]:
 
 
 def _known_titles(folder: Path) -> dict[frozenset[str], str]:
-    """What table.csv calls data, by the figures that it has of them; nothing if it cannot be read."""
+    """The titles of data in table.csv by their figures; empty if it cannot be read."""
     try:
         with (folder / "table.csv").open(newline="", encoding="utf-8") as file:
             rows = [(row["data"], row.get("top1_mean") or row.get("h_mean") or "") for row in csv.DictReader(file)]
     except (OSError, ValueError, KeyError, csv.Error):
-        return {}  # it is only for names
+        return {}  # only titles depend on it
     return {frozenset(mean for n, mean in rows if n == name and mean): name for name, _ in rows}

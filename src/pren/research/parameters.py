@@ -1,4 +1,4 @@
-"""Which parameters the methods of a comparison are given: defaults, a file, or what `pren tune` has chosen."""
+"""Parameters of the methods in a comparison: defaults, from a file, or from `pren tune`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Parameters:
     """Parameters by method, and by method and data.
 
     Attributes:
-        everywhere: Of a method, whatever the data are.
-        tuned: Configurations that hold for the data, split, setting and signatures that they name.
+        everywhere: By method, for all data.
+        tuned: Configurations for the data, split, setting and signatures that they name.
     """
 
     everywhere: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -32,34 +32,30 @@ class Parameters:
         return Parameters({**self.everywhere, **other.everywhere}, (*self.tuned, *other.tuned))
 
     def of(self, config: RunConfig) -> dict[str, Any]:
-        """The parameters for a method on some data; nothing where none are given. The seed is not among them."""
+        """The parameters for a method on some data, without the seed; empty if none are given."""
         found = self._tuned_for(config)
         given = self.everywhere.get(config.method, {}) if found is None else found.params
         return {name: value for name, value in given.items() if name != "seed"}
 
     def with_weights(self, config: RunConfig) -> RunConfig:
-        """The configuration with the weights of its sources of signatures that its parameters were chosen with.
+        """The configuration with the weights of signature sources that its parameters were tuned with.
 
         Raises:
-            PrenError: If it has others.
+            PrenError: If it has other weights.
         """
         found = self._tuned_for(config)
         if found is None or (chosen := found.options.get(OPTION)) == (said := config.options.get(OPTION)):
             return config
         if said is not None:
             told = "without weights" if chosen is None else f"with {OPTION}={chosen}"
-            raise PrenError(
-                "params-elsewhere", f"The parameters of {config.method} were chosen {told}: leave {OPTION} out."
-            )
+            raise PrenError("params-elsewhere", f"{config.method} was tuned {told}: leave {OPTION} out.")
         return config.model_copy(update={"options": {**config.options, OPTION: chosen}})
 
     def _tuned_for(self, config: RunConfig) -> RunConfig | None:
         found = [tuned for tuned in self.tuned if _subject(tuned) == _subject(config)]
         if len(found) > 1:
-            raise PrenError(
-                "params-ambiguous",
-                f"{len(found)} configurations of {config.method} are for {config.data} ({config.setting}): keep one.",
-            )
+            which = f"{config.method} on {config.data} ({config.setting})"
+            raise PrenError("params-ambiguous", f"There are {len(found)} configurations for {which}: keep one.")
         return found[0] if found else None
 
 
@@ -75,15 +71,14 @@ def read_parameters(path: Path) -> Parameters:
     """
     files = sorted({*path.glob("*.yaml"), *path.glob("*/config.yaml")}) if path.is_dir() else [path]
     if not files:
-        raise PrenError("params-missing", f"{path} holds no configuration: neither NAME.yaml nor NAME/config.yaml.")
+        raise PrenError("params-missing", f"{path} has no configuration: add NAME.yaml or NAME/config.yaml.")
     contents = [read_yaml(file) for file in files]
     if path.is_dir() or "method" in contents[0]:
         return Parameters(tuned=tuple(map(_read_config, files, contents)))
     for name, params in contents[0].items():
         if not isinstance(params, dict):
-            raise PrenError(
-                "params-form", f"{path}: {name} must have names and values, such as 'eszsl: {{feature_reg: 10}}'."
-            )
+            example = "'eszsl: {feature_reg: 10}'"
+            raise PrenError("params-form", f"{path}: {name} needs names and values, such as {example}.")
         try:
             create(str(name), **{str(key): value for key, value in params.items()})
         except PrenError as error:
@@ -100,6 +95,6 @@ def _read_config(path: Path, content: dict[str, Any]) -> RunConfig:
 
 
 def _subject(config: RunConfig) -> tuple[str | None, ...]:
-    """What was tuned for what; a file may have moved, but not changed its name."""
+    """What a configuration is for. Files count by name, because they may have moved."""
     data = Path(config.data).name if config.is_path() else config.data
     return config.method, data, config.split, config.setting, str(config.options.get("signatures", "attributes"))

@@ -1,4 +1,4 @@
-"""Which parameters to try next, by Optuna's TPE sampler. Nothing of Optuna's is kept on disk."""
+"""Proposals of parameters by Optuna's TPE sampler, which keeps nothing on disk."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pren.methods.space import Choice, Dimension, Space, Whole, holds
 
 
 class Sampler:
-    """Proposes parameters and learns what became of them.
+    """Proposes parameters and learns from their values.
 
-    Before every proposal it is seeded with the number of trials so far. So its state is those trials and nothing else.
+    The number of trials so far seeds every proposal, so the trials are its whole state.
 
     Args:
         space: What to draw.
-        seed: Other seeds give other proposals.
-        start: What to try first, as far as the space holds it: tuning never ends below where it began.
+        seed: Of the proposals.
+        start: What to try first, where the space has it, so that tuning never ends below it.
     """
 
     def __init__(self, space: Space, seed: int, start: dict[str, Any]) -> None:
@@ -29,7 +29,7 @@ class Sampler:
         self._asked: Any = None
 
     def propose(self) -> dict[str, Any]:
-        """What to try next. `learn` must follow."""
+        """What to try next; call `learn` afterwards."""
         number = len(self._study.trials)
         if not number:
             self._study.enqueue_trial(self._start)
@@ -39,7 +39,7 @@ class Sampler:
         return params
 
     def learn(self, params: dict[str, Any], value: float | None) -> None:
-        """What the last proposal, or one of an earlier session, was worth; None if it failed."""
+        """Take in the value of the last proposal, or of one of an earlier session; None if it failed."""
         states = self._optuna.trial.TrialState
         state = states.FAIL if value is None else states.COMPLETE
         if self._asked is not None:

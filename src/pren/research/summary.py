@@ -12,30 +12,30 @@ from pren.research.cells import Result
 
 @dataclass(frozen=True)
 class Spread:
-    """A mean, and the standard deviation of a sample; None where there is but one value."""
+    """The mean and standard deviation of a sample; the latter is None for a single value."""
 
     mean: float
     std: float | None
 
     @classmethod
     def of(cls, values: Sequence[float | None]) -> Spread | None:
-        """Over the values that there are; None if there are none."""
-        there = [value for value in values if value is not None]
-        return cls(fmean(there), stdev(there) if len(there) > 1 else None) if there else None
+        """Over the values that are not None; None if there are none."""
+        known = [value for value in values if value is not None]
+        return cls(fmean(known), stdev(known) if len(known) > 1 else None) if known else None
 
 
 @dataclass(frozen=True)
 class Row:
-    """What the tables and the chart show.
+    """A row of the tables and the chart.
 
     Attributes:
         data: The data's title.
         method: The method's title.
-        given: Whether it was given parameters of its own.
-        runs: How many cells have been computed.
+        given: Whether it has its own parameters.
+        runs: How many cells are computed.
         failed: How many of them failed.
         reason: Why the first of those failed.
-        figures: By name, as fractions; None where all failed. This and what follows is over those that did not fail.
+        figures: By name, as fractions; None if all failed. Like times and memory, over the runs that did not fail.
     """
 
     data: str
@@ -50,7 +50,7 @@ class Row:
     peak_bytes: Spread | None
 
     def note(self) -> str:
-        """Why there are no figures, or fewer than runs; empty if there is nothing to say."""
+        """Why figures are missing; empty if none are."""
         if not self.runs:
             return "not computed"
         if not self.failed:
@@ -60,7 +60,7 @@ class Row:
 
 
 def summarise(data: str, method: str, given: bool, results: Sequence[Result]) -> Row:
-    """Join the results of all seeds that have been computed."""
+    """Join the results of all computed seeds."""
     errors = [result.error for result in results if result.error is not None]
     done = [result for result in results if result.error is None]
     names = {name for figures in FIGURES.values() for name in figures}

@@ -1,6 +1,6 @@
 """A comparison as tables: Markdown and LaTeX for people, CSV for programs.
 
-Names and reasons are text of others: whatever would mean something in Markdown or LaTeX is escaped.
+Names and reasons can hold any text, so Markdown and LaTeX are escaped.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def table_of(rows: Sequence[Row], setting: Setting) -> tuple[list[str], list[lis
     """The table of one data set as plain text.
 
     Returns:
-        The header, the cells, and which of them hold the best figure. Figures that look the same are equally good.
+        The header, the cells, and which of them hold the best figure, after rounding.
     """
     names, noted = FIGURES[setting], any(row.note() for row in rows)
     header = ["method", "runs", *(TITLES[name] for name in names), *COSTS, *(["note"] if noted else [])]
@@ -106,12 +106,12 @@ def escape_latex(text: str) -> str:
 
 
 def percent_spread(spread: Spread | None) -> str:
-    """0.664 as 66.4 and, where it is known, ± the standard deviation."""
+    """0.664 as 66.4, with ± the standard deviation if it is known."""
     return _number(spread, 100, 1)
 
 
 def _seconds(spread: Spread | None) -> str:
-    """Three digits that tell something: 0.26, 15.9, 624."""
+    """About three digits: 0.26, 15.9, 624."""
     return _number(spread, 1, 2 if spread is None or spread.mean < 10 else 1 if spread.mean < 100 else 0)
 
 
@@ -123,7 +123,7 @@ def _number(spread: Spread | None, factor: float, digits: int) -> str:
 
 
 def _shown(spread: Spread | None) -> float:
-    """The mean as precise as it is shown; less than any where there is none."""
+    """The mean as it is shown; -1 if there is none."""
     return -1.0 if spread is None else float(f"{100 * spread.mean:.1f}")
 
 

@@ -1,11 +1,11 @@
-"""Choose a method's parameters on validation classes: a study on disk that can be interrupted at any moment.
+"""Choose a method's parameters on validation classes, in a study on disk that can be interrupted at any moment.
 
-The study is one JSON file, written anew after every trial. Optuna proposes parameters from the trials so far with a
-sampler that is seeded by their number, so a study that was interrupted goes on exactly as it would have.
+The study is one JSON file, rewritten after every trial. Optuna proposes parameters from the trials so far, with their
+number as seed, so an interrupted study continues as if it had not been interrupted.
 
-In generalised zero-shot learning a trial is worth the best mean H that any γ gives on the folds. When the other
-parameters are chosen, that γ is chosen with them, and the folds are fitted once more with it: some methods look at γ
-while they learn, and it is kept only if it holds what the curves promised over no γ at all.
+In generalised zero-shot learning the value of a trial is the best mean H over all γ. At the end the folds are fitted
+again with the γ of the best trial, because some methods use γ while they learn. That γ is kept if it is no worse than
+none.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ MOST_BYTES = 1 << 26
 
 
 class Trial(BaseModel):
-    """What became of one proposal.
+    """One proposal and its result.
 
     Attributes:
-        params: What was tried; all others are fixed.
+        params: What was tried; other parameters are fixed.
         value: The mean over the folds of Top-1, in GZSL of H with the best γ; None if the method failed.
-        folds: The same for each fold.
-        gamma: GZSL: that γ.
-        plain: GZSL: H on each fold with γ as it was.
+        folds: The value on each fold.
+        gamma: GZSL: the best γ.
+        plain: GZSL: H on each fold with the configured γ.
         seconds: How long it took.
         error: Why the method failed.
     """
@@ -66,7 +66,7 @@ class Trial(BaseModel):
 
 
 class Study(BaseModel):
-    """All trials, and what tells whether they belong together."""
+    """All trials, and `what` they are of."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -74,16 +74,16 @@ class Study(BaseModel):
     trials: list[Trial] = []
 
     def best(self) -> Trial:
-        """The first of the best ones."""
+        """The best trial; the first if there are several."""
         done = [trial for trial in self.trials if trial.value is not None]
         if not done:
-            raise PrenError("trials-failed", f"Every trial failed, the last one with: {self.trials[-1].error}")
+            raise PrenError("trials-failed", f"Every trial failed. The last error: {self.trials[-1].error}")
         return max(done, key=lambda trial: trial.value or 0.0)
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What was chosen: a figure ("top1" or "h"), its mean over the folds and its value on each, over all trials."""
+    """What was chosen: its figure ("top1" or "h"), the mean of it over the folds and its value on each."""
 
     config: RunConfig
     figure: str
@@ -107,26 +107,26 @@ def tune(
     on_trial: OnTrial | None = None,
     on_extract: OnProgress | None = None,
 ) -> Tuned:
-    """Choose parameters, or go on with a study that was interrupted.
+    """Choose parameters, or continue an interrupted study.
 
     Args:
-        config: Data and method. Parameters that it gives stay as they are; others are drawn from the method's space.
-        out: Where to keep the study (`study.json`) and what was chosen (`config.yaml`).
-        trials: How many there are to be in all. A method with nothing but γ to choose gets one.
-        seed: For the proposals, not for the method.
-        start: What to try first, such as what was chosen in another setting; defaults for what it does not name.
-        command: How this was started, for the message that other writers get.
+        config: Data and method. Its parameters are fixed; others are drawn from the method's space.
+        out: The folder for the study (`study.json`) and the result (`config.yaml`).
+        trials: How many in all. A method with nothing but γ to choose gets one.
+        seed: Of the proposals, not of the method.
+        start: Parameters to try first, such as those of another setting; defaults for the others.
+        command: The command line, for the message that other writers get.
         on_trial: Called after every trial of this session.
-        on_extract: Called as features are extracted, if they are.
+        on_extract: Called while features are extracted.
 
     Raises:
-        PrenError: If there is nothing to tune, `out` holds another study, or trials fail for a reason of the data.
+        PrenError: If there is nothing to tune, `out` holds another study, or all trials fail.
     """
     folder, base = Path(out), config.resolved()
     space = search_space(config)
     stacking = config.setting == "gzsl" and "gamma" not in config.params
     if not space and not stacking:
-        raise PrenError("nothing-to-tune", f"{config.method} has no parameter left to choose: nothing to tune.")
+        raise PrenError("nothing-to-tune", f"All parameters of {config.method} are set: leave some out to tune them.")
     trials = trials if space else 1
     first = {name: value for name, value in (start or {}).items() if name in space}
     sampler = Sampler(space, seed, {**base.params, **dict.fromkeys(weight_space(config), 1.0), **first})
@@ -140,9 +140,7 @@ def tune(
             params = sampler.propose()
             trial = attempt(base, params, folds, stacking)
             if len(study.trials) == 1 and trial.error is not None and trial.error == study.trials[0].error:
-                raise PrenError(
-                    "trials-failed", f"The first two trials fail alike, so no other is tried: {trial.error}"
-                )
+                raise PrenError("trials-failed", f"The first two trials failed with the same error: {trial.error}")
             sampler.learn(params, trial.value)
             study.trials.append(trial)
             write_json(folder / STUDY_FILE, study.model_dump(mode="json"))
@@ -155,7 +153,7 @@ def tune(
 
 
 def search_space(config: RunConfig) -> Space:
-    """What there is to choose: what the method wants tuned in this setting, but for what is fixed, and weights."""
+    """What to choose: the method's space in this setting without fixed parameters, and weights of signatures."""
     entry = METHODS[config.method]
     free = {name: known for name, known in entry.method.space.items() if known.only in (None, config.setting)}
     own = {name: known for name, known in free.items() if name not in {*entry.preset, *config.params}}
@@ -165,10 +163,7 @@ def search_space(config: RunConfig) -> Space:
 def attempt(
     config: RunConfig, params: dict[str, Any], folds: Sequence[tuple[Problem, Answers]], stacking: bool
 ) -> Trial:
-    """Fit all folds with some parameters in place of the configuration's, and see how good they are.
-
-    With `stacking` (GZSL) γ is free, so that the best one counts.
-    """
+    """Fit all folds with `params` in place of the configuration's; with `stacking` (GZSL) the best γ counts."""
     since = time.perf_counter()
     figures: list[float] = []
     curves: list[Curve] = []
@@ -183,18 +178,16 @@ def attempt(
             )
             curve = trade_off(scores, answers, problem.classes) if stacking else None
             if figure is None or (stacking and curve is None):
-                raise PrenError(
-                    "scores-unusable",
-                    "The scores are infinite, or a fold has no image of a seen or of an unseen class.",
-                )
+                message = "Scores are infinite, or a fold lacks inputs of seen or of unseen classes."
+                raise PrenError("scores-unusable", message)
             figures.append(figure)
             curves += [curve] if curve is not None else []
         result: dict[str, Any] = {"value": fmean(figures), "folds": figures}
         if stacking:
-            more, value = best_gamma(curves)  # on top of the γ that the scores contain
+            more, value = best_gamma(curves)  # scores already contain the configured γ
             stacked = [float(curve.h_at(np.array([more]))[0]) for curve in curves]
             result = {"value": value, "folds": stacked, "plain": figures, "gamma": config.params["gamma"] + more}
-    except (PrenError, ArithmeticError, LinAlgError) as error:  # a value of the space that these data cannot bear
+    except (PrenError, ArithmeticError, LinAlgError) as error:  # parameters that do not suit these data
         result = {"error": str(error)}
     return Trial(params=params, seconds=round(time.perf_counter() - since, 3), **result)
 
@@ -224,7 +217,7 @@ def _choose(base: RunConfig, study: Study, folds: Sequence[tuple[Problem, Answer
 def _identity(
     config: RunConfig, space: Space, folds: Sequence[tuple[Problem, Answers]], seed: int, start: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What two studies must agree in for one to go on with the other; no path, and nothing of the test."""
+    """What must be equal to continue a study; without paths and without the test."""
     params = config.model_dump(mode="json")["params"]
     what = {
         "version": __version__,
@@ -236,28 +229,24 @@ def _identity(
         "seed": seed,
         **({"start": start} if start else {}),
     }
-    plain: dict[str, Any] = json.loads(json.dumps(what))  # as it is when it has been read back
+    plain: dict[str, Any] = json.loads(json.dumps(what))  # as it is read back
     return plain
 
 
 def read_study(path: Path) -> Study:
-    """Read what `tune` keeps; a `PrenError` if it is damaged."""
+    """Read a study; a `PrenError` if it is damaged."""
     try:
         return Study.model_validate_json(read_bytes(path, MOST_BYTES))
     except ValueError as error:
-        raise PrenError(
-            "damaged", f"{path} is damaged: put back what was there, or choose another folder with --out."
-        ) from error
+        raise PrenError("damaged", f"{path} is damaged: restore it, or choose another folder with --out.") from error
 
 
 def _continued(path: Path, what: dict[str, Any]) -> Study:
-    """The study to go on with."""
+    """The study to continue, new or from its file."""
     if not path.exists():
         return Study(what=what)
     study = read_study(path)
     different = [key for key in {**study.what, **what} if study.what.get(key) != what.get(key)]
     if different:
-        raise PrenError(
-            "study-other", f"{path} is a study of something else (it differs in {', '.join(different)}): change --out."
-        )
+        raise PrenError("study-other", f"{path} is another study (other {', '.join(different)}): change --out.")
     return study

@@ -1,7 +1,7 @@
-"""``python -m pren.research.worker FOLDER``: compute one cell in a process of its own.
+"""``python -m pren.research.worker FOLDER``: compute one cell in its own process.
 
-So its peak memory is its own, and a crash costs that cell only. It ends when the process that started it does: the
-system then closes standard input.
+So its peak memory can be measured, and a crash costs one cell only. It ends with the process that started it, which
+closes its standard input.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pren.research.workers import RESULT_FILE, TASK_FILE, shortened
 
 
 def main(folder: Path) -> None:
-    """Read the task, and leave the result beside it."""
+    """Read the task, and write the result to the same folder."""
     end_with_parent(sys.stdin.fileno())
     keep_memory()
     task = Task.model_validate_json((folder / TASK_FILE).read_bytes())
@@ -28,7 +28,7 @@ def main(folder: Path) -> None:
         result = compute(task)
     except PrenError as error:
         result = Result(error=str(error))
-    except Exception as error:  # which is no reason to stop the others
+    except Exception as error:  # other cells go on
         where = f"{CELLS}/{task.cell.file()}"
         said = f"{type(error).__name__}: {error}. This is a defect of pren or of the method: see {where}"
         result = Result(error=said, traceback=shortened(traceback.format_exc().splitlines()))

@@ -1,8 +1,7 @@
-"""Cells in processes of their own, several at a time.
+"""Cells in their own processes, several at a time.
 
-Threads start the processes and wait for them. A `ProcessPoolExecutor` would not do: when one of its processes dies, it
-gives up all the others too (of six tasks with two at a time, one killed, a single one had a result), and who reads the
-peak memory of a process wants one that has computed nothing else.
+Threads start the processes and wait for them. A `ProcessPoolExecutor` would give up all tasks when one process dies,
+and reuse processes, so that the peak memory would not be that of one cell.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ MOST_BYTES = 1 << 20
 
 
 def run_tasks(tasks: Iterable[Task], folder: Path, jobs: int, on_done: Callable[[Task, Result], None]) -> None:
-    """Compute every task, so many jobs at a time; on the way out, however that is, no process is left behind.
+    """Compute every task, `jobs` at a time; no process is left behind, even after an error.
 
-    The processes leave what they have to say in the folder, under names that mark unfinished work.
+    The processes write to the folder, under names that mark unfinished work.
     """
     running: set[subprocess.Popen[bytes]] = set()
     with ThreadPoolExecutor(jobs) as pool:
@@ -55,12 +54,12 @@ def threads_each(jobs: int) -> int:
 
 
 def shortened(lines: list[str]) -> list[str]:
-    """The last lines of a traceback, none of them endless."""
+    """The last lines of a traceback, each cut to 1000 characters."""
     return [line[:1000] for line in lines[-100:]]
 
 
 def _run(task: Task, folder: Path, threads: int, running: set[subprocess.Popen[bytes]]) -> Result:
-    """Compute a task in a process, which is among those that are running meanwhile."""
+    """Compute a task in a process, which is in `running` meanwhile."""
     place = folder / f"{WRITING}{task.cell.key()}"
     environment = {
         **os.environ,
@@ -72,7 +71,7 @@ def _run(task: Task, folder: Path, threads: int, running: set[subprocess.Popen[b
     try:
         write_json(place / TASK_FILE, task.model_dump(mode="json"))
         with (place / ERROR_FILE).open("wb") as errors:
-            # In a session of its own, so that Ctrl-C reaches us alone. It ends when its standard input is closed.
+            # A new session keeps Ctrl-C from it. It ends when its standard input closes.
             process = subprocess.Popen(
                 [sys.executable, "-m", "pren.research.worker", str(place)],
                 env=environment,
@@ -84,14 +83,14 @@ def _run(task: Task, folder: Path, threads: int, running: set[subprocess.Popen[b
         running.add(process)
         process.wait()
         running.remove(process)
-        with process:  # which closes its standard input
+        with process:  # closes its standard input
             return _result(process.returncode, place)
     finally:
         remove(place)
 
 
 def _result(code: int, place: Path) -> Result:
-    """What an ended process left or, if it was stopped on the way, what is known about that."""
+    """The result of an ended process or, if it failed, why."""
     if code == 0:
         try:
             return Result.model_validate_json(read_bytes(place / RESULT_FILE, MOST_BYTES))
@@ -100,5 +99,5 @@ def _result(code: int, place: Path) -> Result:
     if code < 0:
         return Result(error=f"The process was ended by {ended_by(code)}.")
     said = (place / ERROR_FILE).read_text(errors="replace").strip().splitlines()
-    last = said[-1] if said else "it said nothing"
+    last = said[-1] if said else "without a message"
     return Result(error=f"The process ended with code {code}: {last}", traceback=shortened(said))

@@ -1,8 +1,8 @@
-"""How far labels can be trusted: seen classes play the unseen ones, and show it.
+"""How far labels can be trusted, by rehearsals on held-out seen classes.
 
-`rehearse` fits a method to problems whose pools are images of known classes. What comes out tells how many labels of
-this method on these data are right (`Forecast`), how sure a single one is (`Confidence`), and which γ to take in GZSL.
-`suggest` chooses what a person should label next.
+`rehearse` fits a method to problems whose pools have known classes. The results tell how many labels of this method on
+these data are right (`Forecast`), how sure a single one is (`Confidence`), and which γ to take in GZSL. `suggest`
+chooses what a person should label next.
 """
 
 from pren.trust.assessment import TRUST_FILE, Trust, assess

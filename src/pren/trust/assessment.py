@@ -1,4 +1,4 @@
-"""All that rehearsals tell about a fitted method, and the file that keeps it."""
+"""What rehearsals tell about a fitted method, and the file for it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pren.trust.forecast import Forecast, Known, Share, foretell
 from pren.trust.rehearsal import OnRehearsal, choose_gamma, notable_shift, rehearse
 
 TRUST_FILE = "trust.safetensors"
-FEWEST = 2  # rehearsals: one foretells the other
+FEWEST = 2  # rehearsals, so that one can predict the other
 LEVELS = 101
 Vector = NDArray[np.float64]
 
@@ -38,8 +38,8 @@ class _Facts(BaseModel):
     format: Literal[2]
     version: str
     checksum: str
-    model: str  # the checksum of the model that this is about
-    sample_shape: tuple[int, ...]  # of what it tells the familiarity of
+    model: str  # its checksum
+    sample_shape: tuple[int, ...]  # of one input
     forecast: Forecast
     confidence: dict[str, Any]
     levels: tuple[Share, ...]
@@ -52,10 +52,10 @@ class Trust:
     Attributes:
         forecast: Which share of the pool's labels will be right.
         confidence: How sure a label is.
-        levels: (101,) per cent by per cent, how sure the pool's labels are: tells what to ask of labels that are to be
-            right in some share of cases.
+        levels: (101,) percentiles of the confidence of the pool's labels, to choose labels of which a given share is
+            right.
         sample_shape: The shape of one input.
-        familiarity: Whether an image looks like one of the classes; None where nothing tells.
+        familiarity: Whether an input looks like one of the classes; None if it is not known.
     """
 
     forecast: Forecast
@@ -65,18 +65,18 @@ class Trust:
     familiarity: Familiarity | None = None
 
     def sure(self, scores: Vector, classes: ClassTable, setting: Setting, familiarity: Vector) -> Vector:
-        """How likely the best candidate of each image is right: (N,) from 0 to 1.
+        """How likely the best candidate of each input is right: (N,) from 0 to 1.
 
         Args:
             scores: (N, L) of the method.
             classes: The L classes.
             setting: That of the method.
-            familiarity: (N,) as `familiar` tells: what looks like none of the classes has no right label.
+            familiarity: (N,) from `familiar`: an input that looks like none of the classes has no right label.
         """
         return self.sure_of(Reading.of(scores, classes, classes.among(candidates_of(setting))), familiarity)
 
     def sure_of(self, reading: Reading, familiarity: Vector) -> Vector:
-        """The same from what was read off the scores."""
+        """`sure` from a reading of the scores."""
         return on_arrays(believed, self.confidence.of(reading), familiarity)
 
     def familiar(self, inputs: Inputs) -> Vector:
@@ -86,12 +86,12 @@ class Trust:
         return self.familiarity.of(inputs)
 
     def reaches(self, precision: float, confidence: Vector) -> NDArray[np.bool_]:
-        """Which labels to keep so that a share of `precision` of them is right: (N,) -> (N,)."""
-        kept: NDArray[np.bool_] = confidence >= threshold(self.levels, precision)  # NaN is never sure
+        """(N,) which labels of this confidence (N,) to keep so that a share of `precision` of them is right."""
+        kept: NDArray[np.bool_] = confidence >= threshold(self.levels, precision)  # never with NaN
         return kept
 
     def save(self, folder: str | Path) -> None:
-        """Write it beside the model that it is about."""
+        """Write it to the folder of its model."""
         facts = _Facts(
             format=FORMAT,
             version=__version__,
@@ -108,10 +108,10 @@ class Trust:
 
     @classmethod
     def load(cls, folder: str | Path) -> Trust | None:
-        """Read what `save` wrote; None if there is nothing.
+        """Read what `save` wrote; None if there is no file.
 
         Raises:
-            PrenError: If it is damaged, or about another model than the one beside it.
+            PrenError: If it is damaged, or not about the model in this folder.
         """
         path = Path(folder) / TRUST_FILE
         if not path.exists():
@@ -123,18 +123,15 @@ class Trust:
             arrays, d = {name: tensor.numpy() for name, tensor in tensors.items()}, math.prod(facts.sample_shape)
             familiarity = Familiarity.restore(arrays, d) if arrays else None
         except (ValueError, LookupError, TypeError) as error:
-            raise PrenError(
-                "damaged", f"{path} is damaged or was not written by this version of pren: {reason(error)}"
-            ) from error
+            message = f"{path} is damaged or was not written by this version of pren: {reason(error)}"
+            raise PrenError("damaged", message) from error
         if facts.model != read_facts(Path(folder))["checksum"]:
-            raise PrenError(
-                "trust-other", f"{path} is about another model than the one beside it: remove it, or fit again."
-            )
+            raise PrenError("trust-other", f"{path} is not about the model in its folder: remove it, or fit again.")
         return cls(facts.forecast, confidence, np.array(facts.levels), facts.sample_shape, familiarity)
 
 
 def believed(confidence: Tensor, familiarity: Tensor) -> Tensor:
-    """Confidence (N,), but 0 where an image looks like none of the classes, by its familiarity (N,)."""
+    """Confidence (N,), but 0 where the familiarity (N,) says that an input looks like none of the classes."""
     return torch.where(familiarity < STRANGE, 0.0, confidence)
 
 
@@ -147,30 +144,28 @@ def assess(
     fabric: Fabric | None = None,
     on_rehearsal: OnRehearsal | None = None,
 ) -> Trust:
-    """Rehearse a fitted method, and tell what that says about its labels of the pool.
+    """Rehearse a fitted method to learn how far to trust its labels of the pool.
 
     Args:
         method: Fitted to the problem.
-        problem: No answer of its pool is needed.
-        rehearsals: How many: each is one more fit.
-        gamma: In GZSL, choose γ on the rehearsals first, and let the method have it (`chosen_gamma_`).
+        problem: Needs no answers.
+        rehearsals: How many; each is one more fit.
+        gamma: In GZSL, choose γ on the rehearsals first, and set it in the method (`chosen_gamma_`).
         fabric: As for `Method.fit`.
         on_rehearsal: Called after every rehearsal.
 
     Raises:
-        PrenError: If there are too few seen classes to hold some out, or less than two rehearsals.
+        PrenError: If there are too few seen classes to hold some out, or fewer than two rehearsals.
     """
     if rehearsals < FEWEST:
-        raise PrenError(
-            "rehearsals-one", f"{rehearsals} rehearsals do not tell how far a forecast misses: take {FEWEST} or more."
-        )
+        raise PrenError("rehearsals-one", f"A forecast needs {FEWEST} or more rehearsals, not {rehearsals}.")
     shift = notable_shift(method, problem)
     done = rehearse(method, problem, rehearsals, shift, fabric, on_rehearsal)
     if gamma and problem.setting == "gzsl":
         method.chosen_gamma_ = choose_gamma(done)
         done = [part.with_gamma(method.chosen_gamma_) for part in done]
     known = [Known(part.reading(), part.right()) for part in done]
-    asked = problem.pool.select(problem.undecided())  # what a person has labelled needs no forecast
+    asked = problem.pool.select(problem.undecided())  # labels of a person need no forecast
     parts = [Reading.of(method.scores(piece), problem.classes, problem.candidates()) for piece in pieces(asked)]
     reading = Reading.joined(parts)
     confidence = Confidence.learn([part.reading for part in known], [part.right for part in known])
@@ -182,7 +177,7 @@ def assess(
             known,
             held_out=int(done[0].classes.unseen.sum()),
             apart=1.0 if shift is None else shift.apart,
-            strangers=max(0.0, float((familiar < STRANGE).mean()) - STRANGE),  # so many look strange by chance
+            strangers=max(0.0, float((familiar < STRANGE).mean()) - STRANGE),  # beyond chance
         ),
         confidence=confidence,
         levels=np.zeros(0),

@@ -1,4 +1,4 @@
-"""How sure a label is: from a lead in scores, which have no unit, to the share of such labels that are right."""
+"""Confidence: from the lead of a label, in scores without a unit, to the share of such labels that are right."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pren.problem import ClassTable
 Vector = NDArray[np.float64]
 HUGE = 1e300
 ROUNDING = 1e-9
-GROUPS = ("unseen", "seen")  # labels of seen classes, which only GZSL has, are sure in a way of their own
+GROUPS = ("unseen", "seen")  # in GZSL a lead means something else for seen classes
 
 
 class Reading(NamedTuple):
-    """Labels read off scores, and how clear each is.
+    """Labels from scores, and how clear each is.
 
     Attributes:
         labels: (n,) the best candidate.
@@ -36,17 +36,17 @@ class Reading(NamedTuple):
 
     @classmethod
     def of(cls, scores: Vector, classes: ClassTable, candidates: NDArray[np.bool_]) -> Reading:
-        """Read scores (n, L) of which candidates (L,) count."""
+        """Read scores (n, L), of candidates (L,) only."""
         labels, lead = best_candidate(scores, candidates), on_arrays(lead_of, scores[:, candidates])
         return cls(labels, lead, classes.seen[labels])
 
     @classmethod
     def joined(cls, parts: Sequence[Reading]) -> Reading:
-        """Several as one."""
+        """Concatenate several."""
         return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def group(self, name: str) -> NDArray[np.bool_]:
-        """(n,) which labels are of a group."""
+        """(n,) which labels are in a group."""
         return self.seen if name == "seen" else ~self.seen
 
 
@@ -55,11 +55,11 @@ def lead_of(scores: Tensor) -> Tensor:
     if scores.shape[1] == 1:
         return torch.zeros_like(scores[:, 0])
     first, second = scores.topk(2, dim=1).values.unbind(dim=1)
-    return torch.nan_to_num(first - second, nan=0.0, posinf=HUGE)  # a method may rule classes out altogether
+    return torch.nan_to_num(first - second, nan=0.0, posinf=HUGE)  # a method may score some classes -inf
 
 
 class Steps(Formula):
-    """Which share of labels is right at which lead; a straight line between two known leads.
+    """The share of right labels by lead, with straight lines between known leads.
 
     Args:
         leads: (k,) rising.
@@ -84,15 +84,15 @@ class Confidence(nn.Module):
     """The share of labels that are right, as a function of their lead, for each group of labels.
 
     Args:
-        steps: Of some groups; a label of another group has no confidence (NaN).
+        steps: By group; the confidence of labels in other groups is NaN.
     """
 
     def __init__(self, steps: Mapping[str, Steps]) -> None:
         super().__init__()
-        self.steps: Mapping[str, Steps] = nn.ModuleDict(steps)  # type: ignore[assignment]  # which is a mapping
+        self.steps: Mapping[str, Steps] = nn.ModuleDict(steps)  # type: ignore[assignment]  # it is a mapping
 
     def forward(self, lead: Tensor, seen: Tensor) -> Tensor:
-        """(n,) from 0 to 1, of leads (n,) and whether the labels are seen classes (n,)."""
+        """(n,) from 0 to 1, from leads (n,) and whether labels are seen classes (n,)."""
         unknown = torch.full_like(lead, torch.nan)
         of_unseen, of_seen = (self.steps[name](lead) if name in self.steps else unknown for name in GROUPS)
         return torch.where(seen, of_seen, of_unseen)
@@ -103,11 +103,11 @@ class Confidence(nn.Module):
 
     @classmethod
     def learn(cls, readings: Sequence[Reading], right: Sequence[NDArray[np.bool_]]) -> Confidence:
-        """Learn it by isotonic regression from several pools whose labels are known.
+        """Learn it by isotonic regression from several pools with known answers.
 
         Args:
             readings: Of each pool.
-            right: (n_i,) whether each label was right.
+            right: (n_i,) whether each label is right.
         """
         steps = {}
         for name in GROUPS:
@@ -116,14 +116,14 @@ class Confidence(nn.Module):
             if not len(lead):
                 continue
             truth = np.concatenate([known[part] for known, part in zip(right, parts, strict=True)])
-            # A pool with more images says no more about classes: each counts the same.
+            # Every pool counts the same: more inputs say no more about classes.
             weights = np.concatenate([np.full(part.sum(), 1 / len(part)) for part in parts])
             fitted = IsotonicRegression(y_min=0.0, y_max=1.0).fit(lead, truth.astype(np.float64), weights)
             steps[name] = Steps(leads=fitted.X_thresholds_, shares=fitted.y_thresholds_)
         return cls(steps)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """For JSON."""
         return {
             name: {part: array.tolist() for part, array in steps.arrays.items()} for name, steps in self.steps.items()
         }
@@ -133,7 +133,7 @@ class Confidence(nn.Module):
         """The inverse of `to_dict`.
 
         Raises:
-            ValueError: If it is not what `to_dict` gives. (LookupError and TypeError mean the same.)
+            ValueError: If the content is not from `to_dict`. (LookupError and TypeError mean the same.)
         """
         steps = {}
         for name, known in content.items():
@@ -143,23 +143,23 @@ class Confidence(nn.Module):
             if not (np.isfinite(leads).all() and (np.diff(leads) >= 0).all()):
                 raise ValueError("the leads of the confidence do not rise")
             if not ((shares >= 0).all() and (shares <= 1).all() and (np.diff(shares) >= 0).all()):
-                raise ValueError("the shares of the confidence fall, or are none")
+                raise ValueError("the shares of the confidence fall, or are not from 0 to 1")
             steps[name] = Steps(leads=leads, shares=shares)
         return cls(steps)
 
 
 def threshold(confidence: Vector, precision: float) -> float:
-    """The least confidence to ask of labels so that, of those that reach it, a share of `precision` is right.
+    """The least confidence so that, of the labels that reach it, a share of `precision` is right.
 
     Args:
         confidence: (N,) of the labels to choose from, NaN where it is not known.
         precision: From 0 to 1.
 
     Returns:
-        A value of `confidence`; infinite if even the surest labels do not do.
+        A value of `confidence`; infinite if no labels are sure enough.
     """
     values, counts = np.unique(confidence[np.isfinite(confidence)], return_counts=True)
     values, counts = values[::-1], counts[::-1]
-    expected = np.cumsum(values * counts) / np.cumsum(counts)  # the surest come first, so it never rises
+    expected = np.cumsum(values * counts) / np.cumsum(counts)  # never rises: the surest come first
     enough = np.flatnonzero(expected >= precision - ROUNDING)
     return float(values[enough[-1]]) if len(enough) else float("inf")

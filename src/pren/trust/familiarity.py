@@ -1,9 +1,8 @@
-"""Familiarity: whether an image looks like one of the classes that it can be of, or like none of them.
+"""Familiarity: whether an input looks like one of the candidate classes, or like none of them.
 
-Two distances tell. How far an image is from all labelled classes says whether it is of their kind at all, and
-strangers in the pool hardly change that. How far it is from the nearest candidate, as the pool shows where that lies,
-says whether it is one of these classes. What distances are usual is seen on seen classes that play the unseen ones.
-The method that labels the images has no part in it: one familiarity serves all methods.
+It uses two distances. The distance to the nearest labelled class shows whether an input is of their kind; strangers in
+the pool hardly change it. The distance to the nearest candidate, which the pool has placed, shows whether it is one of
+these classes. Held-out seen classes show which distances are usual. It does not depend on the method.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ from pren.problem import Problem
 from pren.problem.inputs import Array, Inputs, as_inputs, chunks
 from pren.trust.quiet import quietly
 
-STRANGE = 0.01  # an image that is less familiar looks like none of the classes
-RIVALRY = 0.5  # how much it counts against an image that a class that is no candidate is near
-SELDOM = 3  # how many times as unusual the kind must be as the place to count: other species are of the same kind
+STRANGE = 0.01  # an input that is less familiar looks like none of the classes
+RIVALRY = 0.5  # how much a near class that is no candidate counts against an input
+SELDOM = 3  # the kind counts if it is so many times as unusual as the place: other species are of the same kind
 ROUNDING = 1e-9  # of distances between vectors of length 1
 
 
 class Places(Formula):
-    """How far images are from the labelled kind, and from the nearest candidate.
+    """The distances of inputs from the labelled kind, and from the nearest candidate.
 
     Args:
         classes: (S, d) the directions of the seen classes.
-        centre: (d,) and
-        map: (d, k) whiten.
-        candidates: (C, k) where the candidates lie then.
-        rivals: (R, k) where other classes lie; in ZSL the seen ones, in GZSL none.
+        centre: (d,) of the whitening.
+        map: (d, k) of the whitening.
+        candidates: (C, k) whitened means of the candidates.
+        rivals: (R, k) whitened means of other classes: in ZSL the seen ones, in GZSL none.
     """
 
     learns: ClassVar[Sides] = {
@@ -66,12 +65,12 @@ class Places(Formula):
 
 
 class Familiarity(Places):
-    """The share of images of known classes that are no nearer to their class than an image is.
+    """The share of inputs of known classes that are at least as far from their class as an input is.
 
     Args:
-        kind: (n,) the distances from the labelled kind, and
-        place: (n,) from the nearest candidate, of n images of classes that played the unseen ones, each sorted.
-        least: (n,) the smaller of the shares that are beyond each, sorted.
+        kind: (n,) sorted distances of n held-out inputs from the labelled kind.
+        place: (n,) their sorted distances from the nearest candidate.
+        least: (n,) the smaller of the shares beyond each, sorted.
         **arrays: See `Places`.
     """
 
@@ -88,16 +87,15 @@ class Familiarity(Places):
 
     @classmethod
     def learn(cls, problem: Problem) -> Familiarity | None:
-        """Learn from the labelled images and the pool, of which a minor part may be strangers.
+        """Learn from the labelled inputs and the pool; a small part of the pool may be strangers.
 
         Returns:
-            None where nothing can be learned: from image files, from more features than can be whitened, or where there
-            are too few seen classes to hold some out.
+            None for image files, for more features than whitening takes, and for too few seen classes to hold some out.
         """
         d, seen = int(np.prod(problem.train.sample_shape)), int(problem.classes.seen.sum())
         if problem.train.photographs or d > MOST_FEATURES or seen < 2 * FEWEST:
             return None
-        # Features that are learned anew in each fold have been for these, if there were rehearsals.
+        # Where each fold learns its own features, rehearsals have already learned those of these folds.
         folds = held_out_classes(problem, FOLDS) if problem.train.learned else class_folds(problem)
         usual = np.concatenate([run(places_of(fold), fold.pool) for fold, _ in folds])
         kind, place = usual.T
@@ -114,22 +112,22 @@ class Familiarity(Places):
         return cls(**places.arrays, kind=sorted_kind, place=sorted_place, least=np.sort(least))
 
     def of(self, features: Inputs | Array) -> Matrix:
-        """(N,) of N feature vectors as those of the problem were."""
+        """(N,) of N feature vectors of the problem's kind."""
         return run(self, as_inputs(features))
 
     @classmethod
     def restore(cls, arrays: dict[str, Matrix], d: int) -> Familiarity:
-        """The inverse of reading `arrays`.
+        """The inverse of `arrays`, for features of length d.
 
         Raises:
-            ValueError: If they are not those of features of length d.
+            ValueError: If the arrays do not fit.
         """
         sizes = cls.check("familiarity", arrays, d=d)
         for name, array in arrays.items():
             if array.dtype != np.float64 or not np.isfinite(array).all():
                 raise ValueError(f"{name} of the familiarity does not hold finite numbers in double precision")
         if 0 in (sizes["S"], sizes["C"], sizes["n"]):
-            raise ValueError("the familiarity knows no class or no image")
+            raise ValueError("the familiarity knows no class or no input")
         if any((np.diff(arrays[name]) < 0).any() for name in ("kind", "place", "least")):
             raise ValueError("the usual distances of the familiarity are not sorted")
         return cls(**arrays)
@@ -149,7 +147,7 @@ def places_of(problem: Problem) -> Places:
 
 
 def class_directions(problem: Problem) -> Matrix:
-    """(S, d) the means of the seen classes, of images brought to length 1 and of length 1 themselves."""
+    """(S, d) the means of the seen classes; inputs and means have length 1."""
     sums, start = np.zeros((len(problem.classes), int(np.prod(problem.train.sample_shape)))), 0
     for chunk in chunks(problem.train):
         np.add.at(sums, problem.labels[start : start + len(chunk)], unit(flat(chunk)).numpy())
@@ -158,23 +156,23 @@ def class_directions(problem: Problem) -> Matrix:
 
 
 def kind_distances(x: Tensor, classes: Tensor) -> Tensor:
-    """(n,) 1 less the cosine of images (n, d) with the nearest of the seen classes (S, d)."""
+    """(n,) 1 minus the cosine of inputs (n, d) with the nearest seen class (S, d)."""
     return 1 - (unit(x) @ classes.T).amax(dim=1)
 
 
 def moved(usual: Matrix, found: Matrix) -> Matrix:
-    """Usual distances (n,), larger by what the median of those found in the pool (N,) is beyond theirs.
+    """Usual distances (n,), moved up to the median of those found in the pool (N,) if that is larger.
 
-    A pool that was taken with another camera is farther away as a whole. The median hardly minds some strangers.
+    A pool from another camera is farther away as a whole. A few strangers hardly change the median.
     """
     return usual + max(0.0, float(np.median(found) - np.median(usual)))
 
 
 def share_beyond(usual: Tensor, found: Tensor) -> Tensor:
-    """(N,) which share of the usual distances (n,), sorted, is at least as large as each found (N,)."""
+    """(N,) the share of the sorted usual distances (n,) that are at least as large as each found (N,)."""
     return 1 - count_below(usual, found - ROUNDING, equal=False).double() / len(usual)
 
 
 def smaller_share(found: Tensor, kind: Tensor, place: Tensor) -> Tensor:
-    """(N,) the smaller of the shares of usual distances beyond an image's two (N, 2); that of the kind counts less."""
+    """(N,) the smaller share of usual distances beyond an input's two (N, 2); the kind counts less."""
     return torch.minimum(SELDOM * share_beyond(kind, found[:, 0]), share_beyond(place, found[:, 1]))

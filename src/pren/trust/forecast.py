@@ -1,4 +1,4 @@
-"""Which share of the labels will be right, as a range."""
+"""The expected share of right labels, as a range."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from scipy.stats import t
 
 from pren.trust.confidence import Confidence, Reading
 
-INSIDE = 0.8  # how often the truth is to lie in the range
-USUAL_MISS, WORTH = 0.04, 8  # what a forecast misses by on most data, and how many rehearsals that counts as
-MISS_OF_ANOTHER_KIND = 0.1  # where rehearsals can only imitate how the pool lies
+INSIDE = 0.8  # how often the truth should lie in the range
+USUAL_MISS, WORTH = 0.04, 8  # the usual error of a forecast, and how many rehearsals that counts as
+MISS_OF_ANOTHER_KIND = 0.1  # if the pool is of another kind, which rehearsals can only imitate
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Known(NamedTuple):
-    """A pool whose labels are known: what was read off its scores, and whether each label (n,) was right."""
+    """A pool with known answers: its reading, and whether each label (n,) is right."""
 
     reading: Reading
     right: NDArray[np.bool_]
@@ -30,13 +30,13 @@ class Forecast(BaseModel):
     """What to expect.
 
     Attributes:
-        low: In four of five cases the share of right labels is at least this, or just below.
-        high: And at most this.
+        low: In four of five cases the share of right labels lies from `low`
+        high: to `high`.
         expected: The mean confidence of the labels.
         rehearsed: The share of right labels in every rehearsal.
         held_out: How many classes were held out in each.
-        apart: How many times farther (squared) the pool is from the labelled images than other classes explain, if it
-            is of another kind; else 1.
+        apart: If the pool is of another kind, how many times farther (squared) it is from the labelled inputs than
+            other classes explain; else 1.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -53,7 +53,7 @@ class Forecast(BaseModel):
         return int(100 * self.low), min(round(100 * self.high + 0.5), 100)
 
     def sentence(self) -> str:
-        """A sentence or two for people."""
+        """The forecast for people."""
         low, high = self.percent()
         said = (
             f"Expect {low} to {high} % of these labels to be right, if the unseen classes are as hard as the seen ones "
@@ -61,24 +61,23 @@ class Forecast(BaseModel):
         )
         if self.apart == 1.0:
             return said
-        return f"{said} The unlabelled images look unlike the labelled ones, which makes this less certain."
+        return f"{said} The pool looks unlike the labelled inputs, so this is less certain."
 
 
 def foretell(
     reading: Reading, rehearsals: Sequence[Known], held_out: int, apart: float = 1.0, strangers: float = 0.0
 ) -> Forecast:
-    """Foretell how many labels are right: as many as their confidence says.
+    """Forecast the share of right labels: the mean of their confidence.
 
-    That says more than the mean of the rehearsals, because the pool itself has a part in it: where its labels are
-    clearer than theirs were, more of them are right. How far it misses is what it misses each rehearsal by, when the
-    others foretell that one.
+    That is better than the mean of the rehearsals, because it depends on the pool: where its labels are clearer, more
+    of them are right. The width of the range comes from forecasting each rehearsal with the others.
 
     Args:
         reading: Of the pool.
         rehearsals: Two or more.
         held_out: How many classes were held out in each.
         apart: See `Forecast`.
-        strangers: Which share of the images looks like none of the classes, beyond chance.
+        strangers: The share of inputs that look like none of the classes, beyond chance.
     """
     expected = (1 - strangers) * _expected(reading, rehearsals)
     misses = [
@@ -102,5 +101,5 @@ def foretell(
 def _expected(reading: Reading, rehearsals: Sequence[Known]) -> float:
     confidence = Confidence.learn([known.reading for known in rehearsals], [known.right for known in rehearsals])
     of_all = confidence.of(reading)
-    # Where no rehearsal has had such labels, nothing is known: they are as good as the others.
+    # Labels of a group that no rehearsal had count like the others.
     return float(np.clip(np.nanmean(of_all), 0.0, 1.0)) if np.isfinite(of_all).any() else 0.5

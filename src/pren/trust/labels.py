@@ -1,4 +1,4 @@
-"""The labels of a pool, with all that is known about each."""
+"""The labels of a pool, and how sure they are."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Vector = NDArray[np.float64]
 
 
 class Labels(NamedTuple):
-    """Labels of N images.
+    """Labels of N inputs.
 
     Attributes:
         classes: (N,) rows of the class table; `UNKNOWN` where no label is sure enough.
-        scores: (N,) of the best candidate.
-        confidence: (N,) from 0 to 1; NaN if that is not known.
-        familiarity: (N,) from 0 to 1: near 0 an image looks like none of the classes; NaN if that is not known.
-        runners_up: (N,) the best candidate but for the label; `UNKNOWN` if there is no other.
+        scores: (N,) of the label.
+        confidence: (N,) from 0 to 1; NaN if it is not known.
+        familiarity: (N,) from 0 to 1: near 0 an input looks like none of the classes; NaN if it is not known.
+        runners_up: (N,) the best candidate other than the label; `UNKNOWN` if there is none.
         lead: (N,) the score of the best candidate minus that of the second.
         other_scores: (N,) of the runners-up; NaN if there is no other.
     """
@@ -40,12 +40,12 @@ class Labels(NamedTuple):
 
 
 def label_pool(score: Callable[[Inputs], Vector], problem: Problem, trust: Trust | None) -> Labels:
-    """Label the pool of a problem, a piece at a time: of a large one there are never all scores.
+    """Label the pool of a problem in pieces, to save memory.
 
     Args:
         score: Scores (n, L) of n inputs, by the fitted method.
-        problem: A label that a person has given stands as it is, and is sure.
-        trust: How far its labels can be trusted; None if that is not known.
+        problem: Labels that a person has given are kept, with confidence 1.
+        trust: How far its labels can be trusted; None if it is not known.
     """
     given = np.full(len(problem.pool), UNKNOWN) if problem.given is None else problem.given
     parts, start = [], 0
@@ -58,7 +58,7 @@ def label_pool(score: Callable[[Inputs], Vector], problem: Problem, trust: Trust
 def _labelled(
     scores: Vector, inputs: Inputs, given: NDArray[np.int64], problem: Problem, trust: Trust | None
 ) -> Labels:
-    """Label n inputs by their scores (n, L), some of which a person may have given a class (n,)."""
+    """Label n inputs by their scores (n, L), and by the classes (n,) that a person has given."""
     best, _ = top_classes(scores, problem.classes, candidates_of(problem.setting), 2)
     reading = Reading.of(scores, problem.classes, problem.candidates())
     confidence, familiarity = np.full((2, len(scores)), np.nan)
@@ -82,7 +82,7 @@ def _labelled(
 
 
 def only_sure(labels: Labels, problem: Problem, trust: Trust, min_accuracy: float) -> Labels:
-    """The same with so many left out that a share of `min_accuracy` of the others is right; given ones stay."""
+    """Keep so many labels that a share of `min_accuracy` of them is right; given labels stay."""
     kept = trust.reaches(min_accuracy, labels.confidence)
     kept[problem.decided()[0]] = True
     return labels._replace(classes=np.where(kept, labels.classes, UNKNOWN))

@@ -1,11 +1,11 @@
-"""How sure a label is, in three words; every page and message uses these levels."""
+"""Three levels of confidence, for every page and message."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-SURE: Final = 0.95  # the least confidence of a label that is called sure, and the share of safe labels that is right
-LIKELY: Final = 0.5  # of one that is called likely; what is less is doubtful
+SURE: Final = 0.95  # the least confidence of a sure label, and the share of right labels among the safe ones
+LIKELY: Final = 0.5  # the least confidence of a likely label; the others are doubtful
 
 
 class LevelCounts(NamedTuple):

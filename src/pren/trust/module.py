@@ -1,4 +1,4 @@
-"""How sure labels are, as one torch module: what an export writes to a file."""
+"""The confidence of labels as one torch module, for exports."""
 
 from __future__ import annotations
 

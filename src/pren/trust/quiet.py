@@ -1,4 +1,4 @@
-"""Fits that are made to learn something about another one, without a word."""
+"""Fits without warnings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Keep a method from warning: what it says of a rehearsal, it has said of the problem itself."""
+    """Silence warnings of rehearsals, which the fit itself has already logged."""
     loggers = [logging.getLogger(f"pren.{room}") for room in ("methods", "training")]
     levels = [logger.level for logger in loggers]
     try:

@@ -1,4 +1,4 @@
-"""Rehearsals: the same method on the same kind of problem, where the classes of the pool are known."""
+"""Rehearsals: fits of a method to problems of the same kind with known answers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from pren.trust.quiet import quietly
 from pren.trust.shift import Shift
 
 Scores = NDArray[np.float64]
-OnRehearsal = Callable[[int, int, float], None]  # how many are done, of how many, and which share was right
+OnRehearsal = Callable[[int, int, float], None]  # how many are done, of how many, and the share of right labels
 
 
 @dataclass(frozen=True, eq=False)
 class Rehearsal:
-    """What a method made of a problem whose answers are known.
+    """The scores of a method on a problem with known answers.
 
     Attributes:
         scores: (n, L') of the pool.
-        answers: Its labels.
-        classes: The L' classes, all of them seen ones of the problem that is rehearsed.
+        answers: Of the pool.
+        classes: The L' classes, all of them seen classes of the real problem.
         setting: "zsl" or "gzsl".
     """
 
@@ -41,7 +41,7 @@ class Rehearsal:
     setting: Setting
 
     def with_gamma(self, gamma: float) -> Rehearsal:
-        """The same with γ taken off the scores of seen classes."""
+        """Subtract γ from the scores of seen classes."""
         scores = calibrated(self.scores, self.classes, self.setting, gamma)
         return Rehearsal(scores, self.answers, self.classes, self.setting)
 
@@ -56,7 +56,7 @@ class Rehearsal:
 
 
 def usual_draws(method: Method, problem: Problem) -> int:
-    """How often to rehearse when nobody says: seldom where each rehearsal has to learn features anew."""
+    """The default number of rehearsals: fewer where each one learns its own features."""
     return min(method.rehearsals, FOLDS) if problem.train.learned else method.rehearsals
 
 
@@ -68,13 +68,13 @@ def rehearse(
     fabric: Fabric | None = None,
     on_rehearsal: OnRehearsal | None = None,
 ) -> list[Rehearsal]:
-    """Fit a method's parameters to problems in which seen classes play the unseen ones; see `held_out_classes`.
+    """Fit copies of a method to problems in which some seen classes are held out; see `held_out_classes`.
 
     Args:
-        method: Its parameters count; it need not be fitted, and is left as it is.
-        problem: The problem to rehearse for. Its pool has no part but by its shift.
-        draws: How many.
-        shift: How the pools are to lie; None to leave them as they are.
+        method: Fitted or not; it does not change.
+        problem: The problem to rehearse for. Its pool only counts for the shift.
+        draws: How many rehearsals.
+        shift: Where to move the pools; None leaves them.
         fabric: As for `Method.fit`.
         on_rehearsal: Called after each.
 
@@ -94,9 +94,9 @@ def rehearse(
 
 
 def notable_shift(method: Method, problem: Problem) -> Shift | None:
-    """How far away the pool lies, if it is of another kind than the labelled images.
+    """The shift of the pool, if it is of another kind than the labelled inputs; None if not.
 
-    None for images that a backbone is trained on: pixels that are moved are no images.
+    None also for images that a backbone takes: moved pixels are no images.
     """
     if "backbone" in method.params and len(problem.pool.sample_shape) > 1:
         return None
@@ -105,7 +105,7 @@ def notable_shift(method: Method, problem: Problem) -> Shift | None:
 
 
 def choose_gamma(rehearsals: list[Rehearsal]) -> float:
-    """The γ with the best H in the mean over rehearsals of GZSL; 0 where none has a trade-off."""
+    """The γ with the best mean H over rehearsals of GZSL; 0 if no rehearsal has a trade-off."""
     curves = [trade_off(done.scores, done.answers, done.classes) for done in rehearsals]
     known = [curve for curve in curves if curve is not None]
     return best_gamma(known)[0] if known else 0.0

@@ -1,7 +1,7 @@
-"""A pool of another kind than the labelled images (another camera, drawings) is rehearsed as such.
+"""Rehearsals for a pool of another kind than the labelled inputs: another camera, or drawings.
 
-Classes are held out from the labelled images, so a rehearsal would be too easy there. Its pool is moved as far away
-from its labelled images as the real pool is.
+The pool of a rehearsal comes from the labelled inputs, which would be too easy. It is moved as far away from them as
+the real pool is.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Vector = NDArray[np.float64]
 
 
 class Shift(NamedTuple):
-    """How the pool of a problem lies.
+    """Where the pool of a problem lies.
 
     Attributes:
-        offset: (D,) its centre, from that of the labelled images.
-        apart: How many times farther (squared) that is than other classes of the kind explain; about 1 if they do.
+        offset: (D,) its centre minus that of the labelled inputs.
+        apart: How many times farther (squared) that is than other classes of the same kind explain.
     """
 
     offset: Vector
@@ -36,12 +36,12 @@ class Shift(NamedTuple):
 
     @property
     def notable(self) -> bool:
-        """Whether it is another kind of images."""
+        """Whether the pool is of another kind."""
         return self.apart > CHANCE
 
     @classmethod
     def of(cls, problem: Problem) -> Shift:
-        """Compare the pool with the labelled images, as features or bare pixels, in one pass over each."""
+        """Compare the pool with the labelled inputs, as features or flat pixels, in one pass over each."""
         sizes = np.bincount(problem.labels, minlength=len(problem.classes)).astype(np.float64)
         sums, squares, start = np.zeros((len(sizes), int(np.prod(problem.train.sample_shape)))), 0.0, 0
         for chunk in chunks(problem.train):
@@ -58,7 +58,7 @@ class Shift(NamedTuple):
         return cls(centre - sums.sum(axis=0) / sizes.sum(), apart)
 
     def applied(self, problem: Problem) -> Problem:
-        """A rehearsal with its pool as far away as this."""
+        """A rehearsal with its pool moved as far away."""
         offset = _centre(problem.train) + self.offset - _centre(problem.pool)
         return replace(problem, pool=MovedInputs(problem.pool, offset))
 
@@ -72,7 +72,7 @@ class MovedInputs(Inputs):
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
-        """As of the inputs that are moved."""
+        """Of one input."""
         return self._inputs.sample_shape
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Which images of a pool a person should label next."""
+"""Which inputs of a pool a person should label next."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from pren.methods.preparation import Matrix
 
-MOST_COMPARED = 5_000  # images of a larger pool that are compared with each other
-NEIGHBOURS = 10  # how far away this neighbour is says what is near
-NEAR = 0.5  # of that squared distance: where an image stands for another by 1/e
+MOST_COMPARED = 5_000  # inputs at once
+NEIGHBOURS = 10  # the distance of this neighbour is the unit
+NEAR = 0.5  # h, in that unit squared
 
 Places = NDArray[np.int64]
 
@@ -19,18 +19,18 @@ Places = NDArray[np.int64]
 def suggest(
     features: Matrix, doubt: Matrix, count: int, given: Places | None = None, among: Places | None = None
 ) -> Places:
-    """Choose images whose labels help most: doubtful ones that stand for other doubtful ones around them.
+    """Choose the inputs whose labels help most: doubtful ones with other doubtful ones near them.
 
-    Greedy facility location: max Σ_i w_i max_s k(x_i, x_s) over the chosen images s. w is the rank of an image's doubt,
-    so doubt may have any unit; k(x, y) = exp(-‖x - y‖² / h). Of a pool that is too large only every second image takes
-    part, or every third, and so on.
+    Greedy facility location: max Σ_i w_i max_s k(x_i, x_s) over the chosen inputs s. w is the rank of an input's doubt,
+    so doubt may have any unit; k(x, y) = exp(-‖x - y‖² / h). A pool that is too large is thinned to every second input,
+    or every third, and so on.
 
     Args:
-        features: (N, d) in which images of a class are near each other.
+        features: (N, d) in which inputs of a class are near each other.
         doubt: (N,) larger is less sure.
-        count: How many to choose; fewer if there are fewer.
-        given: (n,) places of images that have a label already: they stand for those around them, too.
-        among: (m,) places of images to choose from, rising; all if None.
+        count: The most to choose.
+        given: (n,) places of inputs that already have a label, and count as chosen.
+        among: (m,) places of inputs to choose from, rising; all if None.
 
     Returns:
         (count,) places, best first.
@@ -41,7 +41,7 @@ def suggest(
     if not len(left):
         return left
     X, labelled = features[left], features[given]
-    # By a power of two, which rounds nothing: squares of large features are beyond float32.
+    # A power of two does not round; squares of large features would overflow float32.
     size = -np.frexp(max(np.abs(X).max(initial=0.0), np.abs(labelled).max(initial=0.0)))[1]
     X, labelled = np.ldexp(X, size), np.ldexp(labelled, size)
     distances = euclidean_distances(X, squared=True).astype(np.float32)
@@ -55,19 +55,19 @@ def suggest(
 
 
 def _near(distances: NDArray[np.float32]) -> float:
-    """h, from the squared distances (n, n) of images; 1 where most are the same."""
+    """h, from the squared distances (n, n) of inputs; 1 where most are equal."""
     neighbour = min(NEIGHBOURS, len(distances) - 1)
     far = [np.partition(row, neighbour)[neighbour] for row in distances]
     return NEAR * float(np.median(far)) or 1.0
 
 
 def _greedy(kernel: NDArray[np.float32], weights: Matrix, covered: Matrix, count: int) -> Places:
-    """Choose what adds most, one by one. What an image adds only ever falls, so most are not looked at again.
+    """Choose what gains most, one by one. Gains only fall, so few must be computed again.
 
     Args:
         kernel: (n, n) k.
         weights: (n,) w.
-        covered: (n,) max k with what was chosen before.
+        covered: (n,) max k with inputs that have a label.
         count: How many.
     """
     chosen: list[int] = []

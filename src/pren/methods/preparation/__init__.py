@@ -1,6 +1,6 @@
-"""What features go through before a method: by name, for every method, learned within `fit` and saved with the model.
+"""Preparations of features, for every method: learned in `fit` and saved with the model.
 
-A new preparation is one class in one file of this room (or of a package of your own)::
+A new preparation is one class in a file of this folder or of your own package::
 
     @register_preparation("mine")
     class Mine(Preparation): ...

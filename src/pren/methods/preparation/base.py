@@ -1,4 +1,4 @@
-"""What a preparation is."""
+"""The base class of preparations."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ Self = TypeVar("Self", bound="Preparation")
 
 
 class Preparation(Formula, ABC):
-    """A map of feature vectors, as a torch module; what it learns has the side "d" for features."""
+    """A map of feature vectors as a torch module; side "d" of learned arrays is features."""
 
     @classmethod
     @abstractmethod
     def fit(cls: type[Self], problem: Problem) -> Self:
-        """Learn from the labelled images and, if need be, the pool."""
+        """Learn from the labelled inputs and maybe the pool."""
 
     @abstractmethod
     def forward(self, x: Tensor) -> Tensor:
         """(n, d) -> (n, d'), in double precision."""
 
     def of(self, inputs: Inputs) -> Matrix:
-        """All inputs as (N, d'); images are taken as flat pixels."""
-        prepare = nn.Sequential(Flat(), self).cpu()  # a network may have taken it to its device
-        return run(prepare, inputs)
+        """All inputs as (N, d'); image arrays become flat pixels."""
+        return run(nn.Sequential(Flat(), self).cpu(), inputs)  # a network may have moved it to its device
 
     def width(self, d: int) -> int:
         """d', for features of length d."""
@@ -38,10 +37,10 @@ class Preparation(Formula, ABC):
 
     @classmethod
     def restore(cls: type[Self], arrays: dict[str, Matrix], d: int) -> Self:
-        """The inverse of reading `arrays`.
+        """The inverse of `arrays`, for features of length d.
 
         Raises:
-            ValueError: If they are not those of features of length d.
+            ValueError: If the arrays do not fit.
         """
         cls.check("preparation", arrays, d=d)
         return cls(**arrays)

@@ -1,7 +1,4 @@
-"""The usual scalings. Every public re-implementation of the rivals found them worth several points.
-
-What they need to know is learned from the labelled images alone, by scikit-learn's scalers.
-"""
+"""The usual scalings, learned from the labelled inputs by scikit-learn's scalers."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ class Raw(Preparation):
 
 @register_preparation("l2")
 class UnitLength(Raw):
-    """Each image brought to unit length."""
+    """Each input brought to unit length."""
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, d), each row of length 1; a row of zeros stays one."""
@@ -43,8 +40,7 @@ class UnitLength(Raw):
 class _Affine(Preparation):
     """(x - shift) * scale.
 
-    scikit-learn's own `transform` gives a feature that never varies in training a scale of 1; in the pool it may vary,
-    and then counts by its raw size. Here it becomes 0.
+    A feature that is constant in training becomes 0. scikit-learn's `transform` would keep its raw size in the pool.
     """
 
     learns: ClassVar[Sides] = {"shift": ("d",), "scale": ("d",)}
@@ -63,7 +59,7 @@ class Standard(_Affine):
 
     @classmethod
     def fit(cls, problem: Problem) -> Standard:
-        """Learn from the labelled images, chunk by chunk."""
+        """Learn from the labelled inputs, chunk by chunk."""
         scaler = StandardScaler()
         for chunk in chunks(problem.train):
             scaler.partial_fit(flat(chunk).numpy())
@@ -76,7 +72,7 @@ class MinMax(_Affine):
 
     @classmethod
     def fit(cls, problem: Problem) -> MinMax:
-        """Learn from the labelled images, chunk by chunk."""
+        """Learn from the labelled inputs, chunk by chunk."""
         scaler = MinMaxScaler()
         for chunk in chunks(problem.train):
             scaler.partial_fit(flat(chunk).numpy())
@@ -84,6 +80,6 @@ class MinMax(_Affine):
 
 
 def _inverse(spread: Matrix) -> Matrix:
-    """1 / spread (d,), and 0 where there is none."""
+    """1 / spread (d,), and 0 where the spread is 0."""
     scale: Matrix = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
     return scale

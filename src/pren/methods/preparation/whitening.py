@@ -1,7 +1,7 @@
-"""Whitening by the seen classes: what varies within a class counts less, what tells classes apart counts more.
+"""Whitening by the seen classes: variance within a class counts less, differences between classes count more.
 
-Square root (with its sign), unit length, the within-class covariance of the labelled images taken out, then the leading
-directions of labelled and pool images together, and unit length again.
+The steps: square root (with its sign), unit length, division by the within-class covariance of the labelled inputs, the
+leading directions of labelled and pool inputs together, and unit length again.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ LEAST_SHRINKAGE = 0.1
 LEAST_DIRECTIONS, MOST_DIRECTIONS = 10, 100
 MOST_FEATURES = 4096  # an eigenproblem of more takes minutes
 ROUNDING = 1e-12  # of features of length 1
-CHANCE = 4.0  # a pool that is so many times farther away than expected is another kind of images
+CHANCE = 4.0  # a pool that is so many times farther away than expected is of another kind
 
 
 @register_preparation("whitened")
 class Whitened(Preparation):
     """x ↦ u(W (u(√x) - c)), u(·) of unit length, √ with its sign.
 
-    Learned from the labelled images and, for the directions that are kept, the pool; no label of it is needed. Where no
-    class has two labelled images nothing is known about the variance within one, and nothing is taken out. Where the
-    pool is unlike the labelled images, what varies within a class of theirs tells little about it, and less is taken
-    out.
+    The labelled inputs give the variance within a class; with the pool, they give the directions. If no class has two
+    labelled inputs, that variance is not known, and W only chooses directions. If the pool is unlike the labelled
+    inputs, their variance counts less.
     """
 
     learns: ClassVar[Sides] = {"centre": ("d",), "map": ("d", "k")}
@@ -46,26 +45,18 @@ class Whitened(Preparation):
         """Learn in two passes of bounded memory: sums and products of features."""
         d = int(np.prod(problem.train.sample_shape))
         if d > MOST_FEATURES:
-            raise PrenError(
-                "features-too-many",
-                f"features=whitened takes at most {MOST_FEATURES} features, not {d}: extract some first.",
-            )
+            message = f"features=whitened takes at most {MOST_FEATURES} features, not {d}: take another preparation."
+            raise PrenError("features-too-many", message)
         count, total, gram = _moments(problem.train)
         means, sizes = _class_means(problem)
         within = (gram - (means.T * sizes) @ means) / count
         pool_count, pool_total, pool_gram = _moments(problem.pool)
-        everyone = count + pool_count
-        centre = (total + pool_total) / everyone
-        spread = (gram + pool_gram) / everyone - np.outer(centre, centre)
-        apart = distance_by_chance(
-            means,
-            float(np.trace(within)),
-            sizes,
-            pool_total / pool_count,
-            pool_count,
-            int(problem.classes.unseen.sum()),
-        )
-        # Few images say little about most of the d directions, and nothing about other kinds of images.
+        both = count + pool_count
+        centre = (total + pool_total) / both
+        spread = (gram + pool_gram) / both - np.outer(centre, centre)
+        variance, unseen = float(np.trace(within)), int(problem.classes.unseen.sum())
+        apart = distance_by_chance(means, variance, sizes, pool_total / pool_count, pool_count, unseen)
+        # Few inputs say little about most of the d directions, and nothing about other kinds of inputs.
         shrinkage = max(d / count, LEAST_SHRINKAGE) * max(1.0, apart / CHANCE) ** 2
         whiten = _inverse_root(within, shrinkage)
         # The means of L classes lie in L - 1 directions.
@@ -74,7 +65,7 @@ class Whitened(Preparation):
         return cls(centre=centre, map=whiten @ directions[:, ::-1])
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, d) -> (n, directions kept), each of length 1, or 0 at the centre."""
+        """(n, d) -> (n, k), rows of length 1, or 0 at the centre."""
         return whitened(x, self.centre, self.map)
 
     def width(self, d: int) -> int:
@@ -85,7 +76,7 @@ class Whitened(Preparation):
 def whitened(x: Tensor, centre: Tensor, directions: Tensor) -> Tensor:
     """u(W (u(√x) - c)) of x (n, d), with c (d,) and directions Wᵀ (d, k): (n, k)."""
     deviations = rooted(x) - centre
-    off_centre = torch.linalg.vector_norm(deviations, dim=1, keepdim=True) > ROUNDING  # at it there is no direction
+    off_centre = torch.linalg.vector_norm(deviations, dim=1, keepdim=True) > ROUNDING  # the centre has no direction
     return unit(deviations * off_centre @ directions)
 
 
@@ -95,7 +86,7 @@ def rooted(x: Tensor) -> Tensor:
 
 
 def _moments(inputs: Inputs) -> tuple[int, Matrix, Matrix]:
-    """How many there are, Σ x (d,) and Σ x xᵀ (d, d) of rooted features."""
+    """The number of inputs, Σ x (d,) and Σ x xᵀ (d, d) of rooted features."""
     d = int(np.prod(inputs.sample_shape))
     total, gram = np.zeros(d), np.zeros((d, d))
     for chunk in chunks(inputs):
@@ -106,7 +97,7 @@ def _moments(inputs: Inputs) -> tuple[int, Matrix, Matrix]:
 
 
 def _class_means(problem: Problem) -> tuple[Matrix, Matrix]:
-    """The means (S, d) of the seen classes, and how many images they have (S,)."""
+    """The means (S, d) of the seen classes, and how many inputs they have (S,)."""
     sizes = np.bincount(problem.labels, minlength=len(problem.classes)).astype(np.float64)
     sums, start = np.zeros((len(sizes), int(np.prod(problem.train.sample_shape)))), 0
     for chunk in chunks(problem.train):
@@ -119,18 +110,18 @@ def _class_means(problem: Problem) -> tuple[Matrix, Matrix]:
 def distance_by_chance(
     means: Matrix, within: float, sizes: Matrix, pool_mean: Matrix, pool_size: int, unseen: int
 ) -> float:
-    """How many times farther (squared) the pool is from the labelled images than other classes of the kind explain.
+    """How many times farther (squared) the pool is from the labelled inputs than other classes of the kind explain.
 
     Args:
         means: (S, d) of the seen classes.
-        within: The variance of an image of a class, all features together.
-        sizes: (S,) how many images the seen classes have.
+        within: The variance within a class, summed over features.
+        sizes: (S,) how many inputs the seen classes have.
         pool_mean: (d,).
-        pool_size: How many images the pool has.
-        unseen: How many classes it is supposed to have.
+        pool_size: How many inputs the pool has.
+        unseen: How many classes the pool has.
 
     Returns:
-        About 1 if the unseen classes are like the seen ones; 1 also where one seen class leaves nothing to compare.
+        About 1 if the unseen classes are like the seen ones, and 1 if there is one seen class only.
     """
     S, centre = len(means), means.mean(axis=0)
     if S < 2:
@@ -141,7 +132,7 @@ def distance_by_chance(
 
 
 def _inverse_root(covariance: Matrix, shrinkage: float) -> Matrix:
-    """(Σ + λ I)^-½, λ a share of the mean variance; the identity where there is no variance to speak of."""
+    """(Σ + λ I)^-½, λ a share of the mean variance; the identity where there is no variance."""
     values, vectors = eigh(covariance)
     mean = float(values.mean())
     if mean <= np.finfo(np.float64).eps * len(values):  # of features of length 1

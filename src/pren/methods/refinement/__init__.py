@@ -1,7 +1,7 @@
-"""What scores go through after a method and before γ: by name, for every method, learned within `fit` from the pool.
+"""Refinements of scores, for every method: after the method, before γ; learned in `fit` from the pool.
 
-It is saved with the model and applies to any image, one at a time or many. A new refinement is one class in one file of
-this room (or of a package of your own)::
+A refinement is saved with the model and refines any input. A new one is one class in a file of this folder or of your
+own package::
 
     @register_refinement("mine")
     class Mine(Refinement): ...

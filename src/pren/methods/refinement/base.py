@@ -1,4 +1,4 @@
-"""What a refinement is."""
+"""The base class of refinements."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ Scores = NDArray[np.float64]
 Classes = NDArray[np.bool_]
 Self = TypeVar("Self", bound="Refinement")
 
-DECIDED = 3.0  # how much the method's scores, of variance 1 for each image, are believed at the start
-BLOCK_NUMBERS = 2**23  # at most how many numbers (images x classes) are worked on at once
+DECIDED = 3.0  # the factor of scores, which have variance 1 for each input, before the softmax
+BLOCK_NUMBERS = 2**23  # numbers (inputs x classes) in memory at once
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredPool:
-    """All that a refinement may learn from. Images of the pool that a person has labelled are among the labelled ones.
+    """What a refinement learns from. Inputs of the pool that a person has labelled count as labelled.
 
     Attributes:
-        scores: (N, L) as the method gives them, larger is better.
-        features: (N, d) the pool as the method sees it, but for images that a person has labelled.
+        scores: (N, L) of the method for the unlabelled pool, larger is better.
+        features: (N, d) of the unlabelled pool, as the method sees it.
         classes: The L classes.
-        candidates: (L,) those that an image can be taken for.
-        labelled: (n, d) the labelled images of candidate classes as the method sees them: in ZSL only those of the pool
-            that a person has labelled.
+        candidates: (L,) which of them may be predicted.
+        labelled: (n, d) features of labelled inputs of candidate classes; in ZSL, those that a person labelled.
         labels: (n,) their classes.
         balance: How strongly unseen classes are held to equal size, from 0 to 1.
     """
@@ -48,11 +47,11 @@ class ScoredPool:
     balance: float = 0.0
 
     def balanced(self) -> Classes:
-        """(C,) which of the candidates are held to equal size: how many images the unseen ones have is not known."""
+        """(C,) which candidates are held to equal size: the unseen ones, whose sizes are not known."""
         return self.classes.unseen[self.candidates]
 
     def shares(self) -> Scores:
-        """(N, C) how much each image is of each candidate by the method's scores; see `shares`."""
+        """(N, C) the share of each candidate in each input; see `shares`."""
         columns = np.flatnonzero(self.candidates)
         result = np.empty((len(self.scores), len(columns)))
         for block in blocks(*result.shape):
@@ -60,25 +59,25 @@ class ScoredPool:
         return result
 
     def places(self) -> NDArray[np.int64]:
-        """(n,) where the classes of the labelled images stand among the candidates."""
+        """(n,) the places of the labels among the candidates."""
         return np.cumsum(self.candidates)[self.labels] - 1
 
 
 class Refinement(Formula, ABC):
-    """A map of scores, learned from a scored pool, that any image goes through by itself: a torch module.
+    """A map of the scores of single inputs, learned from a scored pool: a torch module.
 
-    What it learns has the sides "C" candidates, "L" classes, "d" features, "one"; any other letter is a length of its
-    own.
+    Learned arrays have the sides "C" candidates, "L" classes, "d" features, "one" (1); other letters are free.
 
     Args:
-        candidates: (L,) the C classes that an image can be taken for.
-        **arrays: What was learned, by the names in `learns`.
+        candidates: (L,) the C classes that may be predicted.
+        **arrays: Learned arrays, by the names in `learns`.
     """
 
-    changes_scores: ClassVar[bool] = True  # if not, nothing is computed for it
+    changes_scores: ClassVar[bool] = True  # if not, it is left out
+    log_shares: ClassVar[bool] = False  # as for `Method`
 
     columns: Tensor
-    others: Tensor | None  # torch cannot save a tensor of nothing
+    others: Tensor | None  # torch.export cannot save an empty buffer
     order: Tensor
 
     def __init__(self, candidates: Classes, **arrays: Scores) -> None:
@@ -100,19 +99,16 @@ class Refinement(Formula, ABC):
 
     @classmethod
     def restore(cls: type[Self], arrays: dict[str, Scores], candidates: Classes, d: int) -> Self:
-        """The inverse of reading `arrays`.
+        """The inverse of `arrays`, for candidates (L,) and features of length d.
 
         Raises:
-            ValueError: If they are not those of such candidates and features of length d.
+            ValueError: If the arrays do not fit.
         """
         cls.check("refinement", arrays, C=int(candidates.sum()), L=len(candidates), d=d, one=1)
         return cls(candidates, **arrays)
 
     def widened(self, refined: Tensor, scores: Tensor) -> Tensor:
-        """Refined scores (n, C) of the candidates as (n, L).
-
-        Classes that are no candidates come after all candidates, in the order that the method's scores give them.
-        """
+        """Refined scores (n, C) of the candidates as (n, L); other classes come last, in the order of `scores`."""
         if self.others is None:
             return refined
         others = scores[:, self.others]
@@ -142,16 +138,16 @@ class Unrefined(Refinement):
 
 
 def blocks(images: int, classes: int) -> Iterator[slice]:
-    """All images, so many at a time that (images, classes) arrays of them stay small."""
+    """Slices of the inputs, so that (inputs, classes) arrays stay small."""
     size = max(1, BLOCK_NUMBERS // max(classes, 1))
     for start in range(0, images, size):
         yield slice(start, min(start + size, images))
 
 
 def shares(scores: Tensor) -> Tensor:
-    """How much an image is of each candidate by the method's scores (n, C) of these: (n, C), rows of sum 1.
+    """The shares of the candidates by the method's scores (n, C): (n, C), rows of sum 1.
 
-    Scores have no unit: an image's are brought to mean 0 and variance 1 first.
+    Scores have no unit, so each input's are brought to mean 0 and variance 1 first.
     """
     centred = scores - scores.mean(dim=1, keepdim=True)
     spread = centred.square().mean(dim=1, keepdim=True).sqrt()

@@ -1,16 +1,16 @@
-"""Label propagation on a graph of anchors: an image takes after those that are like it.
+"""Label propagation on a graph of anchors: similar inputs get similar labels.
 
-Every image is linked to the few nearest of some anchors, which are centres of k-means, and images that share anchors
-share labels (Liu, He & Chang, "Large graph construction for scalable semi-supervised learning", ICML 2010). Nothing is
-quadratic in the pool: labels are spread from anchor to anchor.
+Every input is linked to its nearest anchors, which are centres of k-means, and inputs that share anchors share labels
+(Liu, He & Chang, "Large graph construction for scalable semi-supervised learning", ICML 2010). Labels spread from
+anchor to anchor, so nothing is quadratic in the pool.
 
-With Z the links of the pool's images, Z_l those of labelled ones, Y their labels, F⁰ the shares that the method's
-scores give to the classes, and Λ the sums of the columns of Z and Z_l, the shares A of the anchors and F of the images
+With Z the links of the pool's inputs, Z_l those of labelled ones, Y their labels, F⁰ the shares that the method's
+scores give to the classes, and Λ the sums of the columns of Z and Z_l, the shares A of the anchors and F of the inputs
 solve
 
     F = (1 - α) Z A + α F⁰,    A = Λ⁻¹ (Zᵀ F + Z_lᵀ Y).
 
-A new image has links and a start of its own, so there is an F for it too.
+A new input has its own links and its own F⁰, so it gets an F too.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from pren.methods.refinement.base import (
 )
 
 ANCHORS_PER_CLASS = 10
-IMAGES_PER_ANCHOR = 3  # at least, on average
-LINKS = 3  # of an image
-KEPT = 0.2  # α: how much of its start an image keeps
+INPUTS_PER_ANCHOR = 3  # at least, on average
+LINKS = 3  # of an input
+KEPT = 0.2  # α: how much of its start an input keeps
 STEPS = 60  # 0.8^60 is a millionth
 
 
@@ -56,17 +56,17 @@ class LabelPropagation(Refinement):
     @classmethod
     def fit(cls, pool: ScoredPool) -> LabelPropagation:
         """Find anchors, spread the labels over them, and weigh the classes."""
-        images, classes = len(pool.features), int(pool.candidates.sum())
-        everyone = np.concatenate([pool.features, pool.labelled])
-        anchors = find_anchors(everyone, ANCHORS_PER_CLASS * classes)
-        places, distances = nearest_in_blocks(everyone, anchors)
-        width = np.array([distances[:, : places.shape[1]].mean() or 1.0])  # all images may be the same
+        count, classes = len(pool.features), int(pool.candidates.sum())
+        inputs = np.concatenate([pool.features, pool.labelled])
+        anchors = find_anchors(inputs, ANCHORS_PER_CLASS * classes)
+        places, distances = nearest_in_blocks(inputs, anchors)
+        width = np.array([distances[:, : places.shape[1]].mean() or 1.0])  # all inputs may be equal
         links = as_matrix(places, on_arrays(weights_of, distances, width), len(anchors))
         start = pool.shares()
-        spread_out = spread(links[:images], start, links[images:], pool.places())
+        spread_out = spread(links[:count], start, links[count:], pool.places())
         weights = np.ones(classes)
         if pool.balance > 0:
-            masses = (1 - KEPT) * np.asarray(links[:images].sum(axis=0)) @ spread_out + KEPT * start.sum(axis=0)
+            masses = (1 - KEPT) * np.asarray(links[:count].sum(axis=0)) @ spread_out + KEPT * start.sum(axis=0)
             weights = class_weights(masses, pool.balanced(), pool.balance)
         return cls(pool.candidates, anchors=anchors, width=width, shares=spread_out, weights=weights)
 
@@ -88,9 +88,9 @@ class LabelPropagation(Refinement):
 
 
 def find_anchors(X: Scores, most: int) -> Scores:
-    """Centres (A, d) of images X (n, d), whatever their order, all different."""
+    """Different centres (A, d) of inputs X (n, d), whose order does not matter."""
     order = np.argsort(X @ np.cos(np.arange(X.shape[1])), kind="stable")
-    count = max(1, min(most, len(X) // IMAGES_PER_ANCHOR))
+    count = max(1, min(most, len(X) // INPUTS_PER_ANCHOR))
     kmeans = MiniBatchKMeans(count, batch_size=max(1024, 2 * count), n_init=1, random_state=0)
     anchors: Scores = np.unique(kmeans.fit(X[order]).cluster_centers_, axis=0)
     return anchors
@@ -99,7 +99,7 @@ def find_anchors(X: Scores, most: int) -> Scores:
 def nearest(x: Tensor, anchors: Tensor) -> tuple[Tensor, Tensor]:
     """Places (n, k) of the nearest anchors, nearest first, and squared distances (n, k + 1) of them and the next one.
 
-    Where there is no next one, it is infinitely far away.
+    The distance of the next one is infinite if there is none.
     """
     count = min(LINKS, len(anchors))
     distances, places = squared_distances(x, anchors).topk(min(count + 1, len(anchors)), dim=1, largest=False)
@@ -109,7 +109,7 @@ def nearest(x: Tensor, anchors: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def nearest_in_blocks(x: Scores, anchors: Scores) -> tuple[NDArray[np.int64], Scores]:
-    """`nearest` of any number of images."""
+    """`nearest` of any number of inputs."""
     centres = torch.from_numpy(anchors)
     parts = [nearest(torch.from_numpy(x[block]), centres) for block in blocks(len(x), len(anchors))]
     places, distances = (torch.cat(part).numpy() for part in zip(*parts, strict=True))
@@ -117,13 +117,13 @@ def nearest_in_blocks(x: Scores, anchors: Scores) -> tuple[NDArray[np.int64], Sc
 
 
 def weights_of(distances: Tensor, width: Tensor) -> Tensor:
-    """Links (n, k) of sum 1: Gaussian weights less that of the next anchor.
+    """Links (n, k) of sum 1: Gaussian weights minus that of the next anchor.
 
-    So nothing jumps where two anchors are as near as each other and only one of them is among the nearest.
+    So links change continuously where an anchor leaves the nearest ones and another comes in.
     """
     gaussian = (-(distances - distances[:, :1]) / width).exp()
     weights = gaussian[:, :-1] - gaussian[:, -1:]
-    weights = torch.where(weights[:, :1] == 0, torch.ones_like(weights), weights)  # all are as near as each other
+    weights = torch.where(weights[:, :1] == 0, torch.ones_like(weights), weights)  # all are equally near
     return weights / weights.sum(dim=1, keepdim=True)
 
 
@@ -134,12 +134,12 @@ def as_matrix(places: NDArray[np.int64], weights: Scores, anchors: int) -> csr_a
 
 
 def spread(links: csr_array, start: Scores, held: csr_array, places: NDArray[np.int64]) -> Scores:
-    """A (A, C): see above.
+    """A (A, C), see the top of this file.
 
     Args:
-        links: (N, A) of the pool's images.
+        links: (N, A) of the pool's inputs.
         start: (N, C) F⁰.
-        held: (n, A) the links of the labelled images.
+        held: (n, A) the links of the labelled inputs.
         places: (n,) their classes.
     """
     labels = np.zeros((held.shape[0], start.shape[1]))
@@ -154,7 +154,7 @@ def spread(links: csr_array, start: Scores, held: csr_array, places: NDArray[np.
 
 
 def class_weights(masses: Scores, balanced: Classes, balance: float) -> Scores:
-    """(C,) what the shares of each class are multiplied with: those that are balanced keep their mass together."""
+    """(C,) factors of the shares of each class; the balanced classes together keep their mass."""
     weights = np.ones_like(masses)
     group = np.maximum(masses[balanced], np.finfo(np.float64).tiny)
     scaled = group**-balance

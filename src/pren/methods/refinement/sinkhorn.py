@@ -1,4 +1,4 @@
-"""Sinkhorn's iterations: what is added to log-densities so that classes get equal shares of the images."""
+"""Sinkhorn's iterations: offsets of log-densities that give classes equal shares of the inputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def log_masses(densities: Scores, offsets: Scores) -> Scores:
         raised -= raised.max(axis=1, keepdims=True)
         np.exp(raised, out=raised)
         total += (1 / raised.sum(axis=1)) @ raised
-    # Of a class that gets nothing at all, so much that it comes nearer in every iteration.
+    # A class without any mass comes nearer in every iteration.
     masses: Scores = np.log(np.maximum(total, np.finfo(np.float64).tiny))
     return masses
 
@@ -25,8 +25,8 @@ def log_masses(densities: Scores, offsets: Scores) -> Scores:
 def even_offsets(densities: Scores, balanced: Classes, balance: float, start: Scores) -> tuple[Scores, Scores]:
     """Offsets (C,) that draw the balanced classes towards equal shares; those of the others are 0.
 
-    They are `balance` times the potentials, the offsets that would make shares equal, and then moved alike, so that
-    together the balanced classes keep the share that they have without offsets.
+    They are `balance` times the potentials, which would make shares equal, plus a constant, so that the balanced
+    classes together keep their share.
 
     Args:
         densities: (N, C).
@@ -49,5 +49,5 @@ def even_offsets(densities: Scores, balanced: Classes, balance: float, start: Sc
 
 
 def _log_share(densities: Scores, offsets: Scores, group: Classes) -> float:
-    """log of what a group of classes (C,) gets."""
+    """The logarithm of the mass of a group of classes (C,)."""
     return float(np.logaddexp.reduce(log_masses(densities, offsets)[group]))

@@ -1,8 +1,7 @@
-"""Soft k-means: images that are alike get the same label.
+"""Soft k-means: similar inputs get the same label.
 
-A method's scores say where each class lies among the images of the pool; from there the pool speaks for itself. It is a
-mixture of Gaussians of one variance, fitted by EM. With balance=0 the classes have equal weights and nothing is assumed
-about how many images they have; with more, weights draw the classes towards equal size.
+EM fits a mixture of Gaussians of one variance to the pool, from the shares that the method's scores give. With
+balance=0 classes have equal weights and may have any size; with more, weights draw them towards equal size.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ STEPS = 15
 
 @register_refinement("soft-kmeans")
 class SoftKMeans(Refinement):
-    """Scores -‖x - μ_c‖² / 2σ² + b_c, less than any candidate's for classes that are no candidates.
+    """Scores -‖x - μ_c‖² / 2σ² + b_c; classes that are no candidates score less than any candidate.
 
-    In GZSL the labelled images hold the centres of the seen classes: each counts as an image that is wholly of its
-    class.
+    A labelled input counts as one that is wholly of its class.
     """
 
+    log_shares: ClassVar[bool] = True
     learns: ClassVar[Sides] = {"means": ("C", "d"), "variance": ("one",), "offsets": ("C",)}
 
     means: Tensor
@@ -43,7 +42,7 @@ class SoftKMeans(Refinement):
 
     @classmethod
     def fit(cls, pool: ScoredPool) -> SoftKMeans:
-        """EM from the method's scores; memory for two arrays (N, C)."""
+        """EM from the method's scores, with two arrays (N, C) in memory."""
         q = pool.shares()
         densities, even = np.empty_like(q), np.zeros(q.shape[1])
         for _ in range(STEPS):
@@ -56,7 +55,7 @@ class SoftKMeans(Refinement):
         return cls(pool.candidates, means=means, variance=np.array([variance]), offsets=offsets)
 
     def forward(self, scores: Tensor, features: Tensor) -> Tensor:
-        """(n, L): the features alone decide among the candidates."""
+        """(n, L), from the features alone for candidates."""
         return self.widened(gaussian_scores(features, self.means, self.variance, self.offsets), scores)
 
     @classmethod
@@ -69,10 +68,10 @@ class SoftKMeans(Refinement):
 
 
 def maximise(pool: ScoredPool, q: Scores, densities: Scores) -> tuple[Scores, float]:
-    """Means (C, d) and the variance from shares q (N, C) of the pool's images and from labelled ones.
+    """Means (C, d) and σ² from shares q (N, C) of the pool's inputs and from labelled ones.
 
-    σ² is the mean over images, classes by their shares, and features of the squared distance. -‖x - μ_c‖² / 2σ² goes to
-    `densities` (N, C).
+    σ² is the mean squared distance over features, inputs and classes by their shares. It also writes -‖x - μ_c‖² / 2σ²
+    to `densities` (N, C).
     """
     X, places = pool.features, pool.places()
     sums, counts = q.T @ X, q.sum(axis=0)
@@ -83,7 +82,7 @@ def maximise(pool: ScoredPool, q: Scores, densities: Scores) -> tuple[Scores, fl
     for block in blocks(*q.shape):
         densities[block] = on_arrays(squared_distances, X[block], means)
         total += float((q[block] * densities[block]).sum())
-    variance = total / (X.size + pool.labelled.size) or 1.0  # all images may be the same
+    variance = total / (X.size + pool.labelled.size) or 1.0  # all inputs may be equal
     densities *= -0.5
     densities /= variance
     return means, variance

@@ -1,1 +1,1 @@
-"""The rivals of the paper's tables, one file each, and what several of them share."""
+"""The rivals in the paper's tables, one file each, and their common parts."""

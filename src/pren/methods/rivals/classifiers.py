@@ -1,7 +1,4 @@
-"""Linear classifiers, one weight vector per class, fitted by L-BFGS. SynC, ConSE and DCL build on them.
-
-min_W  loss(X Wᵀ, y) + reg / 2 ‖W‖². The loss is what differs.
-"""
+"""Linear classifiers for SynC, ConSE and DCL, fitted by L-BFGS: min_W loss(X Wᵀ, y) + reg / 2 ‖W‖²."""
 
 from __future__ import annotations
 
@@ -23,11 +20,11 @@ def fit_classifiers(X: Matrix, labels: Labels, count: int, loss: Loss, reg: floa
 
     Args:
         X: (n, d) features.
-        labels: (n,) which of the classifiers should say yes.
+        labels: (n,) from 0 to C - 1.
         count: C.
-        loss: Which loss.
+        loss: One of the losses below.
         reg: The weight of ‖W‖² / 2.
-        iterations: At most so many steps of L-BFGS.
+        iterations: The most steps of L-BFGS.
     """
 
     def objective(flat: Matrix) -> tuple[float, Matrix]:
@@ -52,12 +49,12 @@ def cross_entropy(scores: Matrix, labels: Labels) -> tuple[float, Matrix]:
 
 
 def one_versus_other(scores: Matrix, labels: Labels) -> tuple[float, Matrix]:
-    """The mean over images and classes of max(0, 1 - t F)², t = 1 for the right class and -1 for all others."""
+    """The mean over inputs and classes of max(0, 1 - t F)², t = 1 for the right class and -1 for all others."""
     return weighted_one_versus_other(np.full(len(scores), 1 / scores.size))(scores, labels)
 
 
 def weighted_one_versus_other(weights: Matrix) -> Loss:
-    """The sum over images and classes of w max(0, 1 - t F)², with the weights w (n,) of the images."""
+    """The sum over inputs and classes of w max(0, 1 - t F)², with the weights w (n,) of the inputs."""
 
     def loss(scores: Matrix, labels: Labels) -> tuple[float, Matrix]:
         t = np.full(scores.shape, -1.0)
@@ -77,9 +74,9 @@ def crammer_singer(margins: Matrix) -> Loss:
         lead = margins[labels] + scores - scores[picked][:, None]
         lead[picked] = 0.0
         slack = lead.max(axis=1)
-        worst = lead == slack[:, None]  # classes that are equally bad share the blame, as all are at the start
+        worst = lead == slack[:, None]  # equally bad classes share the gradient; at the start all are
         gradient = worst * (2 * slack / worst.sum(axis=1) / len(scores))[:, None]
-        gradient[picked] -= 2 * slack / len(scores)  # which is nothing where the right class leads: its slack is 0
+        gradient[picked] -= 2 * slack / len(scores)  # 0 where the right class leads
         return float(np.square(slack).mean()), gradient
 
     return loss

@@ -1,4 +1,4 @@
-"""CLIP (Radford et al. 2021): an image is of the class whose words lie nearest to it. Nothing is learned here."""
+"""CLIP (Radford et al. 2021): the class whose text is nearest to the image. Nothing is learned here."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ EXAMPLE = "clip:ViT-B-32/laion2b_s34b_b79k"
 
 
 class CLIP(Method):
-    """Scores cos(x, a_c) / temperature, x the features of an image tower, a_c what its text tower makes of a class.
+    """Scores cos(x, a_c) / temperature, x from the image tower, a_c from the text tower of one CLIP model.
 
-    Inductive, without any use for the labelled images. Features are compared as they come; how `features` says that
-    they are prepared counts for a `refinement` alone. Reference: "Learning transferable visual models from natural
-    language supervision", ICML 2021.
+    Inductive; it ignores the labelled inputs. Scores use raw features; `features` only prepares those of a
+    `refinement`. Reference: "Learning transferable visual models from natural language supervision", ICML 2021.
     """
 
     name: ClassVar[str] = "clip"
     one_space: ClassVar[bool] = True
+    log_shares: ClassVar[bool] = True
 
     temperature: float = param(
-        0.01, "What the cosine is divided by; the best class is the same for any. CLIP learned about 0.01.", gt=0
+        0.01, "Divides the cosine; it does not change the best class. CLIP learned about 0.01.", gt=0
     )
 
     def _fit(self, problem: Problem) -> None:
@@ -42,15 +42,13 @@ class CLIP(Method):
         encoder = problem.source.get("signatures", {}).get("encoder")
         if fault is not None:
             name = backbone if str(backbone).startswith("clip:") else EXAMPLE
-            raise PrenError(
-                "clip-mismatch",
-                f"{fault}: take both from one CLIP model, such as --backbone {name} --encoder {name}, and "
-                "describe the classes in words.",
+            advice = (
+                f"describe classes in words, and take both from one CLIP model (--backbone {name} --encoder {name})"
             )
+            raise PrenError("clip-mismatch", f"{fault}: {advice}.")
         if (backbone or encoder) and backbone != str(encoder).partition("@")[0]:
             log.warning(
-                "clip compares features of %s with signatures of %s, which means nothing unless both are towers of one "
-                "CLIP model.",
+                "clip compares features of %s with signatures of %s: both must come from one CLIP model.",
                 backbone or "an unknown backbone",
                 encoder or "no encoder",
             )
@@ -66,11 +64,9 @@ class CLIP(Method):
         return OnPrepared(self.preparation_, self.refinement_) if self.refinement_.changes_scores else None
 
     def _misfit(self) -> str | None:
-        """What keeps features and signatures from being compared."""
+        """Why features and signatures cannot be compared; None if they can."""
         d, m = int(np.prod(self.sample_shape_)), self.classes_.signatures.shape[1]
-        if d == m:
-            return None
-        return f"clip compares features with signatures, but features have {d} numbers and signatures {m}"
+        return None if d == m else f"clip needs features and signatures of one length, not {d} and {m} numbers"
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         super()._restore(tensors, facts)
@@ -79,7 +75,7 @@ class CLIP(Method):
 
 
 class OnPrepared(nn.Module):
-    """A refinement that takes prepared features where scores are of raw ones."""
+    """A refinement that prepares the raw features of a scorer first."""
 
     def __init__(self, preparation: Preparation, refinement: Refinement) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""ConSE (Norouzi et al. 2014): an image's signature is the mean of those of the most probable seen classes."""
+"""ConSE (Norouzi et al. 2014): an input's signature is the mean of those of the most probable seen classes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pren.problem import Problem
 class ConSE(LinearMethod):
     """f(x) = Σ_t p_t a_t / Σ_t p_t over the T most probable seen classes; scores cos(f(x), a_c).
 
-    p is a softmax regression on the features: min_W -mean log p(y | x) + reg / 2 ‖W‖². Inductive. In GZSL an unseen
-    class has hardly a chance, as f(x) is made of seen ones. Reference: "Zero-shot learning by convex combination of
-    semantic embeddings", ICLR 2014.
+    p is a softmax regression on the features: min_W -mean log p(y | x) + reg / 2 ‖W‖². Inductive. In GZSL it rarely
+    predicts an unseen class, because f(x) mixes signatures of seen ones. Reference: "Zero-shot learning by convex
+    combination of semantic embeddings", ICLR 2014.
 
-    † Re-implemented from a description without the paper's text at hand. The paper takes the probabilities of an image
-    network; here features are given, and the last layer is fitted to them, without a bias.
+    † Re-implemented from a description, without the paper. The paper takes the probabilities of an image network; here
+    a last layer without bias is fitted to given features.
 
     Attributes:
         weights_: W, (|S|, d), classes in the order of their names.
@@ -32,11 +32,9 @@ class ConSE(LinearMethod):
 
     name: ClassVar[str] = "conse"
 
-    top: int = param(
-        10, "T, how many classes are mixed; if there are fewer, all of them.", ge=1, search=Whole(1, 100, log=True)
-    )
+    top: int = param(10, "T, how many classes are mixed, at most all.", ge=1, search=Whole(1, 100, log=True))
     reg: float = param(1e-5, "The weight of ‖W‖² / 2.", gt=0, search=Real(1e-6, 1e-1, log=True))
-    iterations: int = param(200, "At most so many steps of L-BFGS.", ge=1, le=10**6)
+    iterations: int = param(200, "The most steps of L-BFGS.", ge=1, le=10**6)
     features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
 
     weights_: Matrix = learned("S", "d")

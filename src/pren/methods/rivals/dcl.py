@@ -1,4 +1,4 @@
-"""DCL (Guo et al. 2017): classifiers of unseen classes, trained directly on pseudo-labelled images."""
+"""DCL (Guo et al. 2017): classifiers of unseen classes, trained on pseudo-labelled inputs."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from pren.methods.rivals.posterior import eszsl_weights, mean_length, posterior
 from pren.methods.space import Real, Whole
 from pren.problem import Problem, candidates_of
 
-MOST_STEPS = 200  # of L-BFGS; nearly there is good enough for a pseudo-label
-Samples = tuple[NDArray[np.int64], NDArray[np.int64], Matrix]  # images of the pool, their classes, their weights
+MOST_STEPS = 200  # of L-BFGS; pseudo-labels need no exact solution
+Samples = tuple[NDArray[np.int64], NDArray[np.int64], Matrix]  # inputs of the pool, their classes, their weights
 
 
 class DCL(Method):
-    """One linear classifier per class, min_w ½ ‖w‖² + Σ_i C p_i max(0, 1 - t_i w·x_i)², on images it labels itself.
+    """One linear classifier per class, min_w ½ ‖w‖² + Σ_i C p_i max(0, 1 - t_i w·x_i)², on inputs it labels itself.
 
-    ESZSL says p(c|x) for the pool. Every candidate class takes its most confident images, spread over a few clusters so
-    that they are not all alike; one-vs-rest SVMs are trained on them, each image weighing as much as it is trusted;
-    they say p(c|x) anew, and every class takes more images in every round.
+    ESZSL gives the first p(c|x) of the pool. In every round each candidate class takes its most confident inputs, more
+    than before, spread over a few clusters for diversity. One-vs-rest SVMs are trained on them, weighted by p, and give
+    the next p(c|x).
 
     In ZSL the classifiers of unseen classes are trained on pseudo-labels alone, and the seen classes, which are no
-    candidates, keep ESZSL's scores. In GZSL all are trained on both: labelled images weigh 1, and every
-    class, seen or unseen, takes images from the pool.
+    candidates, keep ESZSL's scores. In GZSL all are trained on both: labelled inputs weigh 1, and every
+    class, seen or unseen, takes inputs from the pool.
 
-    † Re-implemented from a description without the paper's text at hand. Left open there, and chosen here: k-means
-    among the images that are predicted as the class; the squared hinge loss; p as in `pren.methods.rivals.posterior`;
-    labelled images are not lent to unseen classes that look like them.
+    † Re-implemented from a description, without the paper. Choices made here: k-means among the inputs that are
+    predicted as the class; the squared hinge loss; p as in `pren.methods.rivals.posterior`; labelled inputs are not
+    transferred to similar unseen classes.
 
-    Images are taken as flat pixels. Reference: "Zero-shot learning with transferred samples", IEEE TIP 2017, and
+    Image arrays become flat pixels. Reference: "Zero-shot learning with transferred samples", IEEE TIP 2017, and
     "Zero-shot recognition via direct classifier learning with transferred samples and pseudo labels", AAAI 2017.
 
     Attributes:
         weights_: (L, d).
         biases_: (L,).
-        length_: (1,) how long images are on average, after their preparation; they are divided by it.
+        length_: (1,) the mean length of prepared features, which are divided by it.
     """
 
     name: ClassVar[str] = "dcl"
@@ -55,24 +55,24 @@ class DCL(Method):
     feature_reg: float = param(10.0, "Of the inductive model, see `ESZSL`.", gt=0, search=Real(1e-2, 1e2, log=True))
     signature_reg: float = param(0.1, "Of the inductive model, see `ESZSL`.", gt=0, search=Real(1e-3, 1e1, log=True))
     sharpness: float = param(
-        3.0, "How decided p is, see `pren.methods.rivals.posterior.posterior`.", gt=0, search=Real(0.3, 10.0, log=True)
+        3.0, "How sharp p is, see `pren.methods.rivals.posterior.posterior`.", gt=0, search=Real(0.3, 10.0, log=True)
     )
     penalty: float = param(1.0, "C.", gt=0, search=Real(1e-2, 1e1, log=True))
     per_class: int = param(
         10,
-        "How many images a class takes in the first round, and how many more in every other.",
+        "How many inputs a class takes in the first round, and how many more in each later one.",
         ge=1,
         search=Whole(3, 30, log=True),
     )
     clusters: int = param(
         1,
-        "Over how many clusters a class's images are spread. 1 takes the most confident ones, and was best on a "
-        "validation fold of CUB; more is the diversity that the paper asks for.",
+        "Over how many clusters a class's inputs are spread. 1 takes the most confident ones, and was best on a "
+        "validation fold of CUB; the paper has more, for diversity.",
         ge=1,
         search=Whole(1, 5),
     )
     rounds: int = param(3, "How often to label and train.", ge=1, le=1000)
-    seed: int = param(0, "For k-means; with one cluster there is no chance in it.", ge=0, le=2**63 - 1)
+    seed: int = param(0, "For k-means; one cluster needs none.", ge=0, le=2**63 - 1)
 
     weights_: Matrix = learned("L", "d")
     biases_: Matrix = learned("L")
@@ -98,7 +98,7 @@ class DCL(Method):
         self.weights_ = weights
 
     def _select(self, pool: Matrix, p: Matrix, number: int) -> Samples:
-        """The images of every candidate class in one round."""
+        """The inputs of every candidate class in one round."""
         order = self._order()
         allowed = self.classes_.among(candidates_of(self.setting_))[order]
         candidates, predicted = order[allowed], order[best_candidate(p[:, order], allowed)]
@@ -106,7 +106,7 @@ class DCL(Method):
         for place, label in enumerate(candidates):
             mine = np.flatnonzero(predicted == label)
             if not len(mine):
-                mine = p[:, [label]].argmax(axis=0)  # a class without images would have no classifier
+                mine = p[:, [label]].argmax(axis=0)  # a class without inputs would have no classifier
             mine = mine[np.argsort(-p[mine, label], kind="stable")]
             seed = int(stream(self.seed, "clusters", number, place).integers(2**31))
             chosen.append(mine[diverse(pool[mine], self.per_class * number, self.clusters, seed)])
@@ -114,12 +114,12 @@ class DCL(Method):
         return images, labels, p[images, labels]
 
     def _train(self, weights: Matrix, biases: Matrix, X: Matrix, labels: NDArray[np.int64], trust: Matrix) -> None:
-        """Train the classifiers of the labels that there are, in place; the bias is the weight of a constant 1."""
-        order = self._order()  # classes by name, so that the order of the table changes no bit
+        """Train the classifiers of the classes in `labels`, in place; the bias is the weight of a constant 1."""
+        order = self._order()  # by name, so that the order of the table does not matter
         kinds, position = np.unique(np.argsort(order)[labels], return_inverse=True)
         rows = order[kinds]
         if len(kinds) == 1:
-            weights[rows], biases[rows] = 0.0, 0.0  # there is nothing to tell it from
+            weights[rows], biases[rows] = 0.0, 0.0  # a single class needs no classifier
             return
         loss = weighted_one_versus_other(self.penalty * trust)
         with_constant = np.column_stack([X, np.ones(len(X))])
@@ -131,12 +131,12 @@ class DCL(Method):
 
 
 def diverse(X: Matrix, count: int, clusters: int, seed: int) -> NDArray[np.int64]:
-    """Choose images, the same number from every cluster as far as it has them, the first ones of each.
+    """Choose the first inputs of every cluster, the same number from each where possible.
 
     Args:
-        X: (n, d) the images, best first.
-        count: At most how many to choose.
-        clusters: How many clusters to make.
+        X: (n, d) the inputs, best first.
+        count: The most to choose.
+        clusters: The number of clusters.
         seed: For k-means.
 
     Returns:
@@ -149,5 +149,5 @@ def diverse(X: Matrix, count: int, clusters: int, seed: int) -> NDArray[np.int64
     order = np.argsort(cluster, kind="stable")
     rank = np.empty(len(X), dtype=np.int64)  # within its cluster
     rank[order] = np.arange(len(X)) - np.searchsorted(cluster[order], cluster[order])
-    # Turn by turn: the first of every cluster, then the second of every one that has two, and so on.
+    # The first of every cluster, then the second of every cluster that has two, and so on.
     return np.sort(np.lexsort((np.arange(len(X)), rank))[:count])

@@ -12,12 +12,9 @@ from pren.methods.rivals.ranking import RankingMethod, violations
 class DeViSE(RankingMethod):
     """min_W Σ_i Σ_{c≠y} max(0, Δ + F(x, c) - F(x, y)), F(x, c) = xᵀ W a_c, over the seen classes.
 
-    Inductive. Reference: "DeViSE: a deep visual-semantic embedding model", NIPS 2013.
-
-    The paper trains the image network too, takes word vectors for signatures, and steps on the first violating class
-    of a random order. Here the features stay as they are and all violating classes count.
-
-    Parameters and attributes are those of `RankingMethod`.
+    Inductive. The paper trains the image network too, takes word vectors for signatures, and steps on the first
+    violating class of a random order. Here the features are fixed and all violating classes count. Parameters and
+    attributes are those of `RankingMethod`. Reference: "DeViSE: a deep visual-semantic embedding model", NIPS 2013.
     """
 
     name: ClassVar[str] = "devise"

@@ -18,13 +18,12 @@ from pren.problem import Problem
 class ESZSL(LinearMethod):
     """min_V ‖X V Aᵀ - Y‖² + g ‖V Aᵀ‖² + l ‖X V‖² + g l ‖V‖², X (n, d) features, A (|S|, m) signatures, Y in {0, 1}.
 
-    Inductive: the pool is not used. Images are taken as flat pixels. Reference: "An embarrassingly simple approach
-    to zero-shot learning", ICML 2015.
+    Inductive: the pool is not used. Image arrays become flat pixels. Reference: "An embarrassingly simple approach to
+    zero-shot learning", ICML 2015.
 
-    The paper has Y in {-1, 1}; the code that the field compares with (Xian et al.'s evaluation and its ports to Python)
-    has {0, 1}, and so has this. V has no offset, so with {-1, 1} most of it explains the many -1 of features whose mean
-    is not 0, and the classes are lost in that. Where the mean is 0 (`features="standard"`) both give the same order of
-    classes: the scores with {-1, 1} are twice those with {0, 1}.
+    The paper has Y in {-1, 1}; this has {0, 1}, like the code that others compare with (Xian et al.'s evaluation and
+    its ports to Python). V has no offset, so with {-1, 1} and features whose mean is not 0, most of V explains the many
+    -1. Where the mean is 0 (`features="standard"`), scores with {-1, 1} are twice those with {0, 1}.
 
     The paper chooses g and l on validation classes. The defaults here were chosen on those of CUB and `numbers`.
 

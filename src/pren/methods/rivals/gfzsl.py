@@ -1,4 +1,4 @@
-"""GFZSL (Verma & Rai 2017): every class a Gaussian whose parameters are predicted from its signature."""
+"""GFZSL (Verma & Rai 2017): each class is a Gaussian whose parameters are predicted from its signature."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from pren.methods.preparation import PREPARATIONS, Matrix
 from pren.methods.space import Real
 from pren.problem import Problem
 
-LARGEST_LOG = 50.0  # of a predicted variance: e^50 is as good as infinite, and still a number
-LEAST_MASS = 1e-8  # a component with fewer images than that stays where it is
+LARGEST_LOG = 50.0  # of a predicted variance, so that it stays finite
+LEAST_MASS = 1e-8  # a component with less mass does not move
 
 
 class GFZSL(Method):
     """p(x|c) = N(x; μ_c, diag σ²_c); μ and log σ² of unseen classes by kernel ridge, k(a, b) = (1 + a·b)².
 
-    Transductive: EM for the mixture of the candidates' Gaussians on the pool, from these predictions. Its E-step and
-    the final scores are the same log-densities, so the pool is classified as the mixture explains it. In GZSL the
-    mixture has a component for every class; those of seen classes stay at the statistics of their labelled images.
+    Transductive: from these predictions, EM fits the mixture of the candidates' Gaussians to the pool. Scores are the
+    log-densities of its E-step. In GZSL the mixture has a component for every class; those of seen classes keep the
+    statistics of their labelled inputs.
 
-    Written from the published description and notes on the authors' code, with these choices of ours: the ridge works
-    on deviations from the seen classes' average (the code's very strong ridge would otherwise draw log σ² to 0,
-    whatever the unit of a feature); components have equal weights throughout (the code learns weights and leaves them
-    out at the end); small variances are raised to a floor in the data's own unit, in the M-step, where that is still
-    the exact maximum, and in the inductive method (the code adds 0.05 to every entry of the covariance, off the
-    diagonal too).
+    Written from the published description and notes on the authors' code. Choices made here: the ridge works on
+    deviations from the seen classes' average (the code's very strong ridge would otherwise draw log σ² to 0, whatever
+    the unit of a feature); components have equal weights (the code learns weights and does not use them at the end);
+    small variances are raised to a floor in the data's own unit, in the M-step, where that is still the exact maximum,
+    and in the inductive method (the code adds 0.05 to every entry of the covariance, off the diagonal too).
 
-    Images are taken as flat pixels. Reference: "A simple exponential family framework for zero-shot learning",
-    ECML 2017.
+    Image arrays become flat pixels. Reference: "A simple exponential family framework for zero-shot learning", ECML
+    2017.
 
     Attributes:
         means_: (L, d) μ.
         variances_: (L, d) σ².
-        likelihoods_: The mean log-likelihood of a pool image before every step of EM; not saved.
+        likelihoods_: The mean log-likelihood of a pool input before every step of EM; not saved.
     """
 
     name: ClassVar[str] = "gfzsl"
+    log_shares: ClassVar[bool] = True
 
     features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
     mean_reg: float = param(1.0, "The ridge of μ.", gt=0, search=Real(1e-3, 1e2, log=True))
@@ -57,8 +57,8 @@ class GFZSL(Method):
         search=Real(1e-2, 1e1, log=True),
     )
     transductive: bool = param(True, "Whether EM adapts the unseen classes to the pool.")
-    iterations: int = param(100, "At most so many steps of EM.", ge=0)
-    tolerance: float = param(1e-3, "EM ends when a step adds less to the mean log-likelihood of an image.", ge=0)
+    iterations: int = param(100, "The most steps of EM.", ge=0)
+    tolerance: float = param(1e-3, "EM ends when a step adds less to the mean log-likelihood of an input.", ge=0)
 
     means_: Matrix = learned("L", "d")
     variances_: Matrix = learned("L", "d")
@@ -68,7 +68,7 @@ class GFZSL(Method):
         means, variances = class_statistics(self._features(problem.train), problem.labels, len(table))
         seen, unseen = table.signatures[table.seen], table.signatures[table.unseen]
         means[table.unseen] = kernel_ridge(seen, means[table.seen], unseen, self.mean_reg)
-        floor = self.variance_floor * (float(variances[table.seen].mean()) or 1.0)  # each class may have one image
+        floor = self.variance_floor * (float(variances[table.seen].mean()) or 1.0)  # each class may have one input
         variances = np.maximum(variances, floor)
         logs = kernel_ridge(seen, np.log(variances[table.seen]), unseen, self.variance_reg)
         variances[table.unseen] = np.exp(np.clip(logs, np.log(floor), max(np.log(floor), LARGEST_LOG)))
@@ -97,7 +97,7 @@ class GFZSL(Method):
 
 
 def kernel_ridge(known: Matrix, values: Matrix, wanted: Matrix, ridge: float) -> Matrix:
-    """Values (n, d) at the signatures `known` (n, m), carried over to `wanted` (u, m): (u, d)."""
+    """Predict values (u, d) at signatures `wanted` (u, m) from values (n, d) at `known` (n, m)."""
     average = values.mean(axis=0)
     kernel = KernelRidge(alpha=ridge, kernel="poly", degree=2, gamma=1.0, coef0=1.0)
     carried: Matrix = kernel.fit(known, values - average).predict(wanted) + average
@@ -120,9 +120,9 @@ def expectation_maximisation(
         means: (K, d) to start from.
         variances: (K, d) to start from.
         free: (K,) which components may move.
-        floor: No variance of theirs is smaller.
-        iterations: At most so many steps.
-        tolerance: Ends when a step adds less to the mean log-likelihood.
+        floor: Their least variance.
+        iterations: The most steps.
+        tolerance: EM ends when a step adds less to the mean log-likelihood.
 
     Returns:
         Means, variances, and the mean log-likelihood before every step, which never falls.

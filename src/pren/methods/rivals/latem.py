@@ -1,4 +1,4 @@
-"""LatEm (Xian et al. 2016): several bilinear maps, of which an image and a class take the one that suits them."""
+"""LatEm (Xian et al. 2016): several bilinear maps, of which the best counts for each input and class."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class LatEm(RankingMethod):
     Inductive. Reference: "Latent embeddings for zero-shot classification", CVPR 2016.
 
     † Re-implemented from an abstract and a summary. The paper draws one wrong class per step, and chooses the number of
-    maps by validation or by pruning those that few images take. Here all violating classes count and nothing is pruned.
+    maps by validation or by pruning those that few inputs use. Here all violating classes count and nothing is pruned.
 
     Other parameters and attributes are those of `RankingMethod`.
     """

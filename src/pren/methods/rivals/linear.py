@@ -1,4 +1,4 @@
-"""What methods share that are one array of weights on prepared features: reading, and the order of classes."""
+"""Methods with one array of weights on prepared features."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pren.problem.inputs import Array, Inputs
 
 
 class LinearMethod(Method):
-    """A method that declares `weights_`, writes `_learn` and `_scorer_of`, and leaves the rest to this class.
+    """A method that declares `weights_` and writes `_learn` and `_scorer_of`.
 
-    Images are taken as flat pixels. Classes are handed over in the order of their names, so that the order of the class
-    table changes no bit.
+    Image arrays become flat pixels. Classes come in the order of their names, so the order of the class table does not
+    matter.
     """
 
     weights_: Matrix
@@ -32,14 +32,14 @@ class LinearMethod(Method):
 
     @abstractmethod
     def _scorer_of(self, signatures: Matrix) -> nn.Module:
-        """From all signatures (L, m) in the order of the names, what scores features: (n, d) -> (n, L)."""
+        """A scorer (n, d) -> (n, L) from all signatures (L, m) in the order of the names."""
 
     def _attribute_map(self) -> Matrix | None:
         """(d, m) W if the score of a class is xᵀ W a_c; None if it is something else."""
         return None
 
     def attribute_weights(self, inputs: Inputs | Array) -> Matrix | None:
-        """xᵀ W, unless a refinement has its say."""
+        """xᵀ W; None with a refinement."""
         weights = self._attribute_map()
         if weights is None or self.refinement_.changes_scores:
             return None
@@ -49,7 +49,7 @@ class LinearMethod(Method):
         weights = self._learn(problem)
         if not np.isfinite(weights).all():
             raise PrenError(
-                "diverged", f"{self.name} ended in weights that are no numbers: try smaller steps or other scaling."
+                "diverged", f"The weights of {self.name} are not finite: try a smaller lr or other features."
             )
         self.weights_ = weights
 
@@ -62,7 +62,7 @@ class LinearMethod(Method):
         return signatures
 
     def _places(self, problem: Problem) -> NDArray[np.int64]:
-        """(n,) the place of every labelled image's class among the seen ones, in the order of the names."""
+        """(n,) the place of every labelled input's class among the seen ones, in the order of the names."""
         rows = self._seen_rows()
         places = np.empty(len(self.classes_), dtype=np.int64)
         places[rows] = np.arange(len(rows))
@@ -73,11 +73,11 @@ class LinearMethod(Method):
         return order[self.classes_.seen[order]]
 
     def _class_sums(self, problem: Problem, *, gram: bool = False) -> tuple[Matrix, Matrix, Matrix]:
-        """Sums over the labelled images, in one pass of bounded memory.
+        """Sums over the labelled inputs, in one pass of bounded memory.
 
         Returns:
-            XᵀX (d, d), empty if `gram` does not ask for it; the sum of the features of every seen class (|S|, d), in
-            the order of the names; and how many images each has (|S|,).
+            XᵀX (d, d), empty without `gram`; the sum of the features of every seen class (|S|, d), in the order of the
+            names; and how many inputs each has (|S|,).
         """
         places, sizes = self._places(problem), self._sizes()
         d, seen = sizes["d"], sizes["S"]
@@ -96,17 +96,15 @@ def solve_ridge(gram: Matrix, ridge: float, right: Matrix, *, hint: str) -> Matr
 
     Args:
         gram: (k, k) positive semi-definite.
-        ridge: What is added to its diagonal.
+        ridge: Added to its diagonal.
         right: (k, j)
-        hint: The parameters that make it solvable, for the message.
+        hint: The parameters to enlarge, for the message.
 
     Raises:
-        PrenError: If rounding leaves nothing to solve.
+        PrenError: If the matrix is singular in double precision.
     """
     try:
         solution: Matrix = cho_solve(cho_factor(gram + ridge * np.eye(len(gram))), right)
     except LinAlgError as error:
-        raise PrenError(
-            "singular", f"The equations cannot be solved in double precision: take a larger {hint}."
-        ) from error
+        raise PrenError("singular", f"The equations are singular in double precision: take a larger {hint}.") from error
     return solution

@@ -1,4 +1,4 @@
-"""Where UDA and DCL start: which class an image may have, as ESZSL sees it."""
+"""The first class probabilities of UDA and DCL, from ESZSL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pren.problem.inputs import ArrayInputs
 def mean_length(X: Matrix) -> Matrix:
     """The root mean square of the lengths of features (n, d), as (1,); 1 where all are zero.
 
-    Divided by it, images have length 1 on average, so that penalties and bounds mean the same whatever the scaling.
+    Features are divided by it, so that penalties and bounds mean the same for any scaling.
     """
     return np.array([float(np.sqrt((X**2).sum(axis=1).mean())) or 1.0])
 
@@ -24,7 +24,7 @@ def eszsl_weights(
     X: Matrix, labels: NDArray[np.int64], classes: ClassTable, feature_reg: float, signature_reg: float
 ) -> Matrix:
     """ESZSL's V (d, m) for labelled features X (n, d): x V a_c scores class c."""
-    # The pool is a part of every problem, but ESZSL does not look at it.
+    # A problem needs a pool, but ESZSL does not use it.
     problem = Problem(ArrayInputs(X), labels, ArrayInputs(X[:1]), classes)
     model = ESZSL(feature_reg=feature_reg, signature_reg=signature_reg, features="raw")
     weights: Matrix = model.fit(problem).weights_
@@ -34,9 +34,8 @@ def eszsl_weights(
 def posterior(scores: Matrix, classes: ClassTable, setting: Setting, sharpness: float) -> Matrix:
     """Turn any scores into p(c|x) over the candidates of the setting.
 
-    Scores have no natural unit, so an image's are brought to mean 0 and variance 1 before the softmax. In GZSL seen and
-    unseen classes are brought there apart: whatever was trained on labelled images gives seen classes larger scores,
-    and unseen ones would come away empty-handed.
+    Scores have no unit, so each input's are brought to mean 0 and variance 1 before the softmax; in GZSL seen and
+    unseen classes separately, because training on labelled inputs gives seen classes larger scores.
 
     Args:
         scores: (n, L).

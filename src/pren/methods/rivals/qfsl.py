@@ -1,4 +1,4 @@
-"""QFSL (Song et al. 2018): quasi-fully supervised learning, in which the pool must be of some unseen class."""
+"""QFSL (Song et al. 2018): quasi-fully supervised learning, with a loss that draws the pool to unseen classes."""
 
 from __future__ import annotations
 
@@ -27,46 +27,46 @@ from pren.training.trainer import Trainer
 class QFSL(EpochMethod, EndToEnd):
     """p(c|x) = softmax_c(s W θ(x) · a_c) over all classes; loss -log p_y(x) + λ [-log Σ_{c∈U} p_c(x)] + η ‖W‖².
 
-    θ is the backbone (the identity where inputs are features), W the embedding, a_c the signatures at unit length,
-    which stay as they are. The first term is for labelled images, the second for the pool: its images must put their
-    probability somewhere among the unseen classes. A batch holds as many of these as of those. Scores are
-    log-probabilities.
+    θ is the backbone (the identity where inputs are features), W the embedding, a_c the signatures at unit length. The
+    first term is for labelled inputs, the second for the pool, whose probability should lie on unseen classes. Half of
+    a batch is from the pool. Scores are log-probabilities.
 
-    In GZSL the pool mixes seen and unseen classes and nobody knows which image is which, so the second term asks for it
-    on average: with P the mean of Σ_{c∈U} p_c over the pool's half of a batch and π the share of unseen images, it is
-    -π log P - (1 - π) log(1 - P). (The paper's GZSL figures come from a pool that is known to be unseen.)
+    In GZSL the pool has seen and unseen classes, so the second term is about the mean: with P the mean of Σ_{c∈U} p_c
+    over the pool's half of a batch and π the share of unseen inputs, it is -π log P - (1 - π) log(1 - P). (The paper's
+    GZSL figures come from a pool that is known to be unseen.)
 
-    † Re-implemented from a description without the paper's text at hand. Left open there, and chosen here: Adam; a
-    factor s on the compatibilities (unit signatures make them small); hidden layers if wanted; GZSL as above. The paper
-    takes λ from 0.5 to 2 and trains the backbone too. On frozen features that sends the pool to the unseen classes
-    without telling these apart, most of all where the pool differs from the labelled images, so the default is smaller.
+    † Re-implemented from a description, without the paper. Choices made here: Adam; a factor s on the compatibilities
+    (unit signatures make them small); optional hidden layers; GZSL as above. The paper takes λ from 0.5 to 2 and trains
+    the backbone too. On frozen features such a λ does not tell unseen classes apart, most of all where the pool differs
+    from the labelled inputs, so the default is smaller.
 
     Reference: "Transductive unbiased embedding for zero-shot learning", CVPR 2018.
 
     Attributes:
         network_: Backbone and embedding; classes in the order of their names.
-        backbone_: The backbone that was used.
+        backbone_: The backbone.
     """
 
     name: ClassVar[str] = "qfsl"
+    log_shares: ClassVar[bool] = True
 
     features: str = param(
-        "l2", "How features are prepared; images go to the backbone as they are.", search=SCALINGS, among=PREPARATIONS
+        "l2", "How features are prepared; a backbone takes images as they are.", search=SCALINGS, among=PREPARATIONS
     )
     hidden: tuple[Positive, ...] = param((), "Widths of hidden layers (ReLU) of the embedding; () is the paper's.")
     scale: float = param(5.0, "s.", gt=0, search=Real(1.0, 100.0, log=True))
     bias_weight: float = param(0.01, "λ.", ge=0, search=Real(1e-2, 2.0, log=True))
     unseen_share: float | None = param(None, "π; None for the share of unseen classes in the table.", ge=0, le=1)
-    batch_size: int = param(64, "Images in a batch, half of them from the pool.", ge=2, le=10**5)
+    batch_size: int = param(64, "Inputs in a batch, half of them from the pool.", ge=2, le=10**5)
     lr: float = param(1e-3, "Adam's learning rate.", gt=0, search=Real(1e-4, 1e-2, log=True))
     weight_decay: float = param(5e-4, "η, on all weights.", ge=0, search=Real(1e-6, 1e-2, log=True))
 
     network_: EmbeddingNetwork
 
     def _epoch(self, trainer: Trainer, problem: Problem, epoch: int) -> float:
-        images = TrainingSet.with_pool(problem.train, problem.labels, problem.pool)
+        inputs = TrainingSet.with_pool(problem.train, problem.labels, problem.pool)
         order = mixed_batches(len(problem.train), len(problem.pool), self.batch_size, self.seed, epoch)
-        return trainer.train(images, order)
+        return trainer.train(inputs, order)
 
     def _build(self, tensors: dict[str, Tensor] | None) -> EmbeddingNetwork:
         order = self._order()
@@ -85,7 +85,7 @@ class QFSL(EpochMethod, EndToEnd):
         return network
 
     def _take_in(self) -> None:
-        """The last layer is the signatures themselves."""
+        """The last layer is the signatures, so it is built anew."""
         saved = self.network_.state_dict()
         self.network_ = self._build(saved)
         self.network_.load_state_dict(saved)
@@ -99,18 +99,18 @@ class QFSL(EpochMethod, EndToEnd):
 
 
 class EmbeddingNetwork(nn.Module):
-    """A backbone, an embedding, and a last layer that does not learn: its weights are the signatures.
+    """A backbone, an embedding, and a fixed last layer whose weights are the signatures.
 
     Args:
         backbone: (N, *sample_shape) -> (N, d).
-        widths: d, the hidden layers', m.
+        widths: d, the widths of the hidden layers, m.
         signatures: (L, m).
         unseen: (L,)
-        rng: Where the initial weights of the embedding come from.
+        rng: For the initial weights of the embedding.
 
     Attributes:
         bias_weight: λ.
-        unseen_share: π; None where every image of the pool is of an unseen class.
+        unseen_share: π; None where every input of the pool is of an unseen class.
     """
 
     signatures: Tensor
@@ -144,9 +144,9 @@ class EmbeddingNetwork(nn.Module):
         return self.compatibilities(inputs).double().log_softmax(dim=-1)
 
     def loss(self, inputs: Tensor, targets: Tensor) -> Tensor:
-        """Of a batch of labelled images and of pool images, whose class is unknown.
+        """Of a batch of labelled inputs and of pool inputs, whose class is unknown.
 
-        One pass through the backbone for both: its normalisation must not tell them apart.
+        Both go through the backbone together, so that its normalisation is the same for them.
         """
         logits, known = self.compatibilities(inputs), targets != UNKNOWN
         loss = functional.cross_entropy(logits[known], targets[known])
@@ -157,10 +157,10 @@ def bias_loss(logits: Tensor, unseen: Tensor, share: float | None) -> Tensor:
     """How far the pool is from lying among the unseen classes.
 
     Args:
-        logits: (n, L) of pool images.
+        logits: (n, L) of pool inputs.
         unseen: (L,)
-        share: None where every image is of an unseen class: the mean of -log Σ_{c∈U} p_c. Otherwise π, the share of
-            images that are: -π log P - (1 - π) log(1 - P), P being the mean of Σ_{c∈U} p_c.
+        share: None where every input is of an unseen class: the mean of -log Σ_{c∈U} p_c. Otherwise π, the share of
+            inputs that are: -π log P - (1 - π) log(1 - P), P being the mean of Σ_{c∈U} p_c.
     """
     everything = logits.logsumexp(dim=1)
     inside = logits[:, unseen].logsumexp(dim=1) - everything  # log Σ_{c∈U} p_c

@@ -1,8 +1,7 @@
-"""What DeViSE, ALE, SJE and LatEm share: a compatibility that ranks the right class first, and how it is trained.
+"""The common part of DeViSE, ALE, SJE and LatEm: a compatibility F(x, c) = max over k of xᵀ W_k a_c, and its training.
 
-F(x, c) = max over k of xᵀ W_k a_c, with a single W but for LatEm. The loss is what tells the four apart. It is exact:
-with some hundred classes it costs nothing to score all of them, where the papers draw wrong classes until one violates
-the margin.
+Only LatEm has several W_k. The four differ in their loss. It is exact: for some hundred classes it is cheap to score
+all of them, where the papers draw wrong classes until one violates the margin.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ MOMENTUM = 0.9
 class RankingMethod(LinearMethod):
     """Stochastic gradient descent with momentum on a ranking loss; a method writes `_loss`.
 
-    The papers' only regulariser is to stop in time, so `epochs` is worth tuning.
+    Early stopping is the papers' only regulariser, so `epochs` is worth tuning.
 
     Attributes:
         weights_: W, (K, d, m).
@@ -39,8 +38,8 @@ class RankingMethod(LinearMethod):
 
     margin: float = param(1.0, "Δ, by how much the right class should lead.", gt=0, search=Real(0.1, 10.0, log=True))
     lr: float = param(1.0, "Learning rate; the momentum is 0.9.", gt=0, search=Real(1e-3, 10.0, log=True))
-    epochs: int = param(10, "Passes over the labelled images.", ge=0, le=10**6, search=Whole(3, 50, log=True))
-    batch_size: int = param(64, "Images in a batch, whose losses are averaged.", ge=1, le=10**5)
+    epochs: int = param(10, "Passes over the labelled inputs.", ge=0, le=10**6, search=Whole(3, 50, log=True))
+    batch_size: int = param(64, "Inputs in a batch, whose losses are averaged.", ge=1, le=10**5)
     features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
     seed: int = param(0, "For initial weights and batches.", ge=0, le=2**63 - 1)
 
@@ -48,7 +47,7 @@ class RankingMethod(LinearMethod):
 
     @abstractmethod
     def _loss(self, scores: Tensor, labels: Tensor) -> Tensor:
-        """(n,) the loss of each image, from its scores (n, |S|) and the column of its class (n,)."""
+        """(n,) the loss of each input, from its scores (n, |S|) and the column of its class (n,)."""
 
     def _learn(self, problem: Problem) -> Matrix:
         A = self._seen()

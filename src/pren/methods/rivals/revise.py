@@ -1,4 +1,4 @@
-"""ReViSE (Tsai et al. 2017): images and signatures meet in the codes of two autoencoders."""
+"""ReViSE (Tsai et al. 2017): two autoencoders, of features and of signatures, with a common code."""
 
 from __future__ import annotations
 
@@ -26,20 +26,19 @@ WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the kernels of the MMD, in units of th
 class ReViSE(EpochMethod):
     """L = L_sup + α (L_rec + η ‖∂h/∂x‖²) + β MMD² + γ(t) L_self over two autoencoders with a common code.
 
-    u(x) is the code of an image, v(a) that of a signature; class c scores u(x)·v(a_c). L_sup is the cross-entropy of
-    labelled images over the seen classes, L_rec how badly features and signatures are rebuilt from their codes (and η
-    asks the hidden layer h of the image's encoder to change little with x), MMD² (a sum of Gaussian kernels) how far
-    the codes of a batch of images and those of all classes are apart, L_self the cross-entropy of pool images against
-    their own best candidate. γ(t) is 0 for the first third of the epochs and then grows evenly to `self_weight`.
+    u(x) is the code of an input, v(a) that of a signature; class c scores u(x)·v(a_c). L_sup is the cross-entropy of
+    labelled inputs over the seen classes, L_rec the error of reconstructing features and signatures from their codes
+    (η penalises a hidden layer h that changes much with x), MMD² (a sum of Gaussian kernels) the distance of the codes
+    of a batch from those of all classes, L_self the cross-entropy of pool inputs against their own best candidate.
+    γ(t) is 0 for the first third of the epochs and then grows evenly to `self_weight`.
 
     In GZSL, L_sup and L_self go over all classes.
 
-    † Re-implemented from an abstract and a summary. Left open there, and chosen here: how signatures are scaled (less
-    their mean over all classes, and one factor for all); tanh; the contractive term on the first layer, where it has a
-    closed form; kernel widths that follow the data; when γ(t) starts; the pool takes part in L_rec and MMD² from the
-    start; what dropout there is falls on the features.
+    † Re-implemented from an abstract and a summary. Choices made here: signatures minus their mean over all classes,
+    times one factor; tanh; the contractive term on the first layer, where it has a closed form; kernel widths that
+    follow the data; when γ(t) starts; the pool in L_rec and MMD² from the start; dropout on the features.
 
-    Images are taken as flat pixels. Reference: "Learning robust visual-semantic embeddings", ICCV 2017.
+    Image arrays become flat pixels. Reference: "Learning robust visual-semantic embeddings", ICCV 2017.
 
     Attributes:
         network_: The two autoencoders.
@@ -49,16 +48,16 @@ class ReViSE(EpochMethod):
     rehearsals: ClassVar[int] = 3  # a fit can take minutes
 
     features: str = param("raw", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
-    hidden: int = param(512, "Width of the hidden layer of the image's autoencoder.", ge=1)
-    signature_hidden: int = param(75, "Width of the hidden layer of the signature's.", ge=1)
+    hidden: int = param(512, "Width of the hidden layer of the features' autoencoder.", ge=1)
+    signature_hidden: int = param(75, "Width of the hidden layer of the signatures' autoencoder.", ge=1)
     code: int = param(100, "Length of the common code.", ge=1)
     reconstruction: float = param(0.05, "α.", ge=0, search=Real(1e-2, 10.0, log=True))
     contraction: float = param(1e-3, "η.", ge=0, search=Real(1e-5, 1e-1, log=True))
     discrepancy: float = param(0.1, "β.", ge=0, search=Real(1e-2, 10.0, log=True))
     self_weight: float = param(0.1, "What γ(t) grows to.", ge=0, search=Real(1e-2, 1.0, log=True))
-    dropout: float = param(0.3, "Share of the features that are left out in training.", ge=0, lt=1)
-    epochs: int = param(10, "Passes over the labelled images.", ge=0, search=Whole(3, 30, log=True))
-    batch_size: int = param(128, "Images in a batch, half of them from the pool.", ge=2, le=10**5)
+    dropout: float = param(0.3, "The share of features that training leaves out.", ge=0, lt=1)
+    epochs: int = param(10, "Passes over the labelled inputs.", ge=0, search=Whole(3, 30, log=True))
+    batch_size: int = param(128, "Inputs in a batch, half of them from the pool.", ge=2, le=10**5)
     lr: float = param(1e-3, "Adam's learning rate.", gt=0, search=Real(1e-4, 3e-3, log=True))
 
     network_: TwoAutoencoders
@@ -67,9 +66,9 @@ class ReViSE(EpochMethod):
         network, number = self.network_, epoch - 1
         network.chance = torch.Generator().manual_seed(int(stream(self.seed, "dropout", number).integers(2**63)))
         network.self_weight = self.self_weight * max(0.0, 1.5 * number / self.epochs - 0.5)
-        images = TrainingSet.with_pool(problem.train, problem.labels, problem.pool)
+        inputs = TrainingSet.with_pool(problem.train, problem.labels, problem.pool)
         order = mixed_batches(len(problem.train), len(problem.pool), self.batch_size, self.seed, number)
-        return trainer.train(images, order)
+        return trainer.train(inputs, order)
 
     def _build(self, tensors: dict[str, Tensor] | None) -> TwoAutoencoders:
         rng = stream(self.seed, "weights") if tensors is None else None
@@ -92,7 +91,7 @@ class ReViSE(EpochMethod):
 def scaled_signatures(signatures: NDArray[np.float64]) -> Tensor:
     """(L, m) around 0 and with unit variance over all numbers.
 
-    Unit signatures are small and much alike: their encoder would see little more than its own biases.
+    Unit signatures are small and alike, so the encoder's biases would outweigh them.
     """
     deviations = signatures - signatures.mean(axis=0)
     return torch.from_numpy(deviations / (deviations.std() or 1.0)).float()
@@ -121,22 +120,22 @@ class Autoencoder(nn.Module):
 
 
 class TwoAutoencoders(nn.Module):
-    """One for images, one for signatures.
+    """One for features, one for signatures.
 
     Args:
         images: Of features (d,).
         signatures: Of signatures (m,).
         classes: (L, m) scaled signatures.
-        supervised: (L,) the classes that labelled images are told apart from.
-        candidates: (L,) the classes that pool images may be of.
+        supervised: (L,) the classes in L_sup.
+        candidates: (L,) the classes that pool inputs may be of.
 
     Attributes:
         reconstruction: α.
         contraction: η.
         discrepancy: β.
-        dropout: Share of the features that are left out.
+        dropout: The share of features that are left out.
         self_weight: γ(t).
-        chance: Where dropout comes from.
+        chance: The generator of dropout.
     """
 
     classes: Tensor
@@ -165,7 +164,7 @@ class TwoAutoencoders(nn.Module):
         return (self.images.encode(x) @ self.signatures.encode(self.classes).T).double()
 
     def loss(self, x: Tensor, targets: Tensor) -> Tensor:
-        """L for a batch of labelled images and of pool images, whose class is unknown."""
+        """L for a batch of labelled inputs and of pool inputs, whose class is unknown."""
         kept = (torch.rand(x.shape, generator=self.chance) >= self.dropout) / (1 - self.dropout)
         loss, scores = self.unsupervised_loss(x, x * kept.to(x.device))
         known = targets != UNKNOWN
@@ -177,11 +176,11 @@ class TwoAutoencoders(nn.Module):
         return loss
 
     def unsupervised_loss(self, x: Tensor, shown: Tensor) -> tuple[Tensor, Tensor]:
-        """What needs no label, and the scores (n, L) that go with it.
+        """The terms without labels, and the scores (n, L).
 
         Args:
             x: (n, d) features.
-            shown: (n, d) what the encoder gets to see of them.
+            shown: (n, d) features after dropout.
         """
         hidden, u, rebuilt = self.images(shown)
         _, v, rebuilt_signatures = self.signatures(self.classes)
@@ -191,22 +190,14 @@ class TwoAutoencoders(nn.Module):
 
 
 def jacobian_norm(hidden: Tensor, weight: Tensor) -> Tensor:
-    """‖∂h/∂x‖² of h = tanh(W x + b): Σ_j (1 - h_j²)² ‖w_j‖².
-
-    Args:
-        hidden: (n, k) h.
-        weight: (k, d) W.
-
-    Returns:
-        (n,)
-    """
+    """‖∂h/∂x‖² = Σ_j (1 - h_j²)² ‖w_j‖² (n,) of h = tanh(W x + b), from h (n, k) and W (k, d)."""
     return (1 - hidden.square()).square() @ weight.square().sum(dim=1)
 
 
 def mmd(u: Tensor, v: Tensor) -> Tensor:
     """The squared maximum mean discrepancy of two samples (n, k) and (l, k) under a sum of Gaussian kernels.
 
-    The widths follow the mean squared distance of the two, which is taken as a constant. Never negative.
+    The widths follow the mean squared distance of the two, which has no gradient. Never negative.
     """
     both = torch.cat([u, v])
     squares = both.square().sum(dim=1)

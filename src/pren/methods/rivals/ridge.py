@@ -1,4 +1,4 @@
-"""Ridge s→v: from signatures to the class means of features, and to the nearest one. The simplest rival of all."""
+"""Ridge s→v: class means predicted from signatures; the nearest one wins. The simplest rival."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from pren.problem import Problem
 class RidgeS2V(LinearMethod):
     """min_W ‖A W - M‖² + l ‖W‖², A (|S|, m) signatures, M (|S|, d) the mean features of the classes.
 
-    Inductive. Every class counts the same, whatever its number of images. In GZSL seen classes stand where W puts
-    them too, not at their own means. That it is the features which are predicted, and not the signatures, keeps a few
-    classes from being the nearest ones of everything ("Ridge regression, hubness, and zero-shot learning", ECML 2015,
-    which regresses single images).
+    Inductive. Every class counts the same, whatever its size. In GZSL the means of seen classes are predicted too.
+    Predicting features, not signatures, avoids hubs: classes that are nearest to most inputs ("Ridge regression,
+    hubness, and zero-shot learning", ECML 2015, which regresses single inputs).
 
     Attributes:
         weights_: W, (m, d).
@@ -31,7 +30,7 @@ class RidgeS2V(LinearMethod):
 
     reg: float = param(0.1, "l.", gt=0, search=Real(1e-3, 1e1, log=True))
     distance: Literal["cosine", "euclid"] = param(
-        "cosine", "What the nearest class mean is nearest by.", search=Choice(("cosine", "euclid"))
+        "cosine", "The distance to class means.", search=Choice(("cosine", "euclid"))
     )
     features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
 

@@ -20,13 +20,13 @@ Direction = Literal["s2f", "f2s"]
 
 
 class SAE(LinearMethod):
-    """min_W ‖X - S W‖² + l ‖X Wᵀ - S‖², X (n, d) features, S (n, m) the signature of every image's class.
+    """min_W ‖X - S W‖² + l ‖X Wᵀ - S‖², X (n, d) features, S (n, m) the signature of every input's class.
 
     The solution is that of SᵀS W + W l XᵀX = (1 + l) SᵀX. Inductive. Reference: "Semantic autoencoder for zero-shot
     learning", CVPR 2017.
 
-    The paper predicts in both directions and does not say which to prefer; from signatures to features is much the
-    better one in all that was published since.
+    The paper predicts in both directions and does not say which to prefer; later publications agree that from
+    signatures to features is much better.
 
     Attributes:
         weights_: W, (m, d).
@@ -59,8 +59,8 @@ class SAE(LinearMethod):
 def solve_sylvester(left: Matrix, right: Matrix, total: Matrix) -> Matrix:
     """The W of least norm with left W + W right = total.
 
-    Both matrices are symmetric, so that their eigenvectors take the equation apart into single numbers. SciPy's solver
-    is for any matrices: it is slower, and does not take singular ones, which features that are always 0 lead to.
+    Both matrices are symmetric, so their eigenvectors split the equation into single numbers. SciPy's solver, for any
+    matrices, is slower and refuses singular ones, which features that are always 0 lead to.
 
     Args:
         left: (m, m) positive semi-definite.
@@ -70,7 +70,7 @@ def solve_sylvester(left: Matrix, right: Matrix, total: Matrix) -> Matrix:
     p, U = eigh(left)
     q, Q = eigh(right)
     sums = p[:, None] + q
-    rounding = 100 * np.finfo(np.float64).eps * max(sums.shape) * np.abs(sums).max()  # products lost digits before
+    rounding = 100 * np.finfo(np.float64).eps * max(sums.shape) * np.abs(sums).max()  # of the products
     solved = np.divide(U.T @ total @ Q, sums, out=np.zeros_like(sums), where=sums > rounding)
     solution: Matrix = U @ solved @ Q.T
     return solution

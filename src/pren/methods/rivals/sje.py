@@ -12,11 +12,10 @@ from pren.methods.rivals.ranking import RankingMethod, violations
 class SJE(RankingMethod):
     """min_W Σ_i max(0, max_{c≠y} (Δ + F(x, c)) - F(x, y)), F(x, c) = xᵀ W a_c, over the seen classes.
 
-    Inductive. Reference: "Evaluation of output embeddings for fine-grained image classification", CVPR 2015.
-
-    The paper takes steps on single images and joins several kinds of signatures; here there is one kind.
-
+    Inductive. The paper takes steps on single inputs and joins several kinds of signatures; here there is one kind.
     Parameters and attributes are those of `RankingMethod`.
+
+    Reference: "Evaluation of output embeddings for fine-grained image classification", CVPR 2015.
     """
 
     name: ClassVar[str] = "sje"

@@ -1,4 +1,4 @@
-"""SynC (Changpinyo et al. 2016): the classifier of a class is a mixture of those of classes like it."""
+"""SynC (Changpinyo et al. 2016): the classifier of a class is a mixture of those of similar classes."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class SynC(LinearMethod):
     authors' journal code, in which the "phantom" classes sit on the seen ones. The seen classes' classifiers W are
     fitted freely, by min_W loss + reg / 2 ‖W‖², and V = S⁺W, S the similarities of the seen classes.
 
-    Signatures are brought to unit length and divided by the median distance. Of which classes is left open; here it is
-    of the seen ones, as for all that is learned.
+    Signatures are brought to unit length and divided by the median distance, here of the seen classes; the paper leaves
+    open of which.
 
     Attributes:
         weights_: V, (|S|, d), classes in the order of their names.
@@ -44,7 +44,7 @@ class SynC(LinearMethod):
     )
     reg: float = param(2.0**-18, "The weight of ‖W‖² / 2.", gt=0, search=Real(2.0**-30, 2.0**-8, log=True))
     sharpness: float = param(1.0, "σ.", gt=0, search=Real(2.0**-5, 2.0**5, log=True))
-    iterations: int = param(200, "At most so many steps of L-BFGS.", ge=1, le=10**6)
+    iterations: int = param(200, "The most steps of L-BFGS.", ge=1, le=10**6)
     features: str = param("l2", "How features are prepared.", search=SCALINGS, among=PREPARATIONS)
 
     weights_: Matrix = learned("S", "d")
@@ -66,7 +66,7 @@ class SynC(LinearMethod):
 
 
 def similarity(signatures: Matrix, phantoms: Matrix, sharpness: float) -> Matrix:
-    """(L, R) s, every row of which sums to 1, from signatures (L, m) of classes and (R, m) of phantoms."""
+    """s (L, R), rows of sum 1, from signatures (L, m) of classes and (R, m) of phantoms."""
     similar: Matrix = softmax(-sharpness * scaled_distances(signatures, phantoms) ** 2, axis=1)
     return similar
 

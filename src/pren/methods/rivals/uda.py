@@ -1,4 +1,4 @@
-"""UDA (Kodirov et al. 2015): unsupervised domain adaptation, with signatures as sparse codes of images."""
+"""UDA (Kodirov et al. 2015): unsupervised domain adaptation, with signatures as sparse codes of inputs."""
 
 from __future__ import annotations
 
@@ -26,22 +26,20 @@ class UDA(Method):
     """min_{D,Y} ‖X - Y Dᵀ‖² + λ1 ‖D - D_s‖² + λ2 Σ_ic w_ic ‖y_i - a_c‖² + λ3 ‖Y‖₁, ‖d_k‖ ≤ 1.
 
     X (n, d) is the pool, D (d, m) a dictionary whose codes Y (n, m) live in the space of the signatures, D_s the
-    dictionary of the labelled images (ridge regression from signatures to features), w_ic = p(c|x_i) of an inductive
+    dictionary of the labelled inputs (ridge regression from signatures to features), w_ic = p(c|x_i) of an inductive
     model. Codes (by FISTA) and dictionary (in closed form, then columns longer than 1 are shortened) take turns. A
-    class scores the cosine between its signature and the image's code. An image outside the pool gets its code in the
-    same way, from its own w and the adapted dictionary.
+    class scores the cosine of its signature and the input's code. New inputs get their codes in the same way, from
+    their own w and the adapted dictionary. In GZSL w covers all classes (see `pren.methods.rivals.posterior`).
 
-    In GZSL w goes over all classes, seen and unseen ones on an equal footing (see `pren.methods.rivals.posterior`).
+    † Re-implemented from a description, without the paper. Choices made here: w comes from ESZSL (the paper: IAP) and
+    is fixed; the nearest signature wins (the paper also spreads labels on a graph).
 
-    † Re-implemented from a description without the paper's text at hand. Left open there, and chosen here: w comes from
-    ESZSL (the paper: IAP) and stays as it is; the nearest signature decides (the paper also spreads labels on a graph).
-
-    Images are taken as flat pixels. Reference: "Unsupervised domain adaptation for zero-shot learning", ICCV 2015.
+    Image arrays become flat pixels. Reference: "Unsupervised domain adaptation for zero-shot learning", ICCV 2015.
 
     Attributes:
         dictionary_: (d, m) D.
         compatibility_: (d, m) of the inductive model.
-        length_: (1,) how long images are on average, after their preparation; they are divided by it.
+        length_: (1,) the mean length of prepared features, which are divided by it.
     """
 
     name: ClassVar[str] = "uda"
@@ -51,13 +49,13 @@ class UDA(Method):
     feature_reg: float = param(1.0, "Of the inductive model, see `ESZSL`.", gt=0, search=Real(1e-2, 1e2, log=True))
     signature_reg: float = param(0.1, "Of the inductive model, see `ESZSL`.", gt=0, search=Real(1e-3, 1e1, log=True))
     sharpness: float = param(
-        2.0, "How decided w is, see `pren.methods.rivals.posterior.posterior`.", gt=0, search=Real(0.5, 10.0, log=True)
+        2.0, "How sharp w is, see `pren.methods.rivals.posterior.posterior`.", gt=0, search=Real(0.5, 10.0, log=True)
     )
     source_reg: float = param(1.0, "The ridge of D_s.", gt=0)
     dictionary_reg: float = param(1.0, "λ1.", gt=0, search=Real(1e-1, 1e4, log=True))
     code_reg: float = param(0.1, "λ2.", gt=0, search=Real(1e-2, 1e1, log=True))
     sparsity: float = param(0.001, "λ3.", ge=0, search=Real(1e-5, 1e-2, log=True))
-    rounds: int = param(3, "How often the dictionary is adapted; 0 leaves D_s.", ge=0, le=1000)
+    rounds: int = param(3, "How often the dictionary is adapted; with 0 it stays D_s.", ge=0, le=1000)
 
     dictionary_: Matrix = learned("d", "m")
     compatibility_: Matrix = learned("d", "m")
@@ -87,17 +85,17 @@ class UDA(Method):
             Y = codes(X, self.dictionary_, targets, self.code_reg, self.sparsity, targets)
             return on_arrays(cosine, Y)
 
-        return Computed(score, f"it finds the code of an image in up to {STEPS} steps, until it moves no more")
+        return Computed(score, f"it finds the code of an input in up to {STEPS} steps")
 
     def _targets(self, X: Matrix) -> Matrix:
-        """Σ_c w_ic a_c: (n, m) where the inductive model expects the codes of images (n, d)."""
+        """Σ_c w_ic a_c: (n, m) where the inductive model expects the codes of inputs (n, d)."""
         A = self.classes_.signatures
         w = posterior(X @ self.compatibility_ @ A.T, self.classes_, self.setting_, self.sharpness)
         return w @ A
 
 
 def codes(X: Matrix, D: Matrix, targets: Matrix, code_reg: float, sparsity: float, start: Matrix) -> Matrix:
-    """The Y (n, m) that minimises ‖x_i - D y_i‖² + λ2 ‖y_i - t_i‖² + λ3 ‖y_i‖₁ for every image, by FISTA.
+    """The Y (n, m) that minimises ‖x_i - D y_i‖² + λ2 ‖y_i - t_i‖² + λ3 ‖y_i‖₁ for every input, by FISTA.
 
     As Σ_c w_ic = 1, Σ_c w_ic ‖y - a_c‖² and ‖y - t_i‖² with t_i = Σ_c w_ic a_c differ by a constant. The problem is
     strongly convex, so the momentum is constant and the error shrinks by a factor in every step.
@@ -133,13 +131,12 @@ def adapted(X: Matrix, Y: Matrix, near: Matrix, ridge: float) -> Matrix:
     try:
         D: Matrix = cho_solve(cho_factor(gram), (X.T @ Y + ridge * near).T).T
     except LinAlgError as error:
-        raise PrenError(
-            "singular", "UDA cannot solve for its dictionary: take a larger source_reg and dictionary_reg."
-        ) from error
+        message = "The equations of UDA's dictionary are singular: take a larger source_reg and dictionary_reg."
+        raise PrenError("singular", message) from error
     return D
 
 
 def bounded(D: Matrix) -> Matrix:
-    """Columns longer than 1 brought to length 1."""
+    """Shorten columns longer than 1 to length 1."""
     short: Matrix = D / np.maximum(np.linalg.norm(D, axis=0), 1.0)
     return short

@@ -1,4 +1,4 @@
-"""The paper's claims, one by one, and what the cells at hand say about each."""
+"""The paper's claims, and what the results here say about each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pren.research.reproduction.tables import QUICK_NOTE, counted
 
 Verdict = Literal["holds", "holds in part", "does not hold here", "cannot be tested here"]
 INDUCTIVE = ("devise", "sync", "ale", "sje", "sae-f2s")
-FLAT = 0.02  # a curve that stays within so much is flat
+FLAT = 0.02  # the most that a flat curve varies
 
 
 @dataclass(frozen=True)
@@ -31,31 +31,31 @@ class Evidence:
     counts_images: bool = False  # GZSL by the paper's protocol
 
     def figure(self, setting: str, method: str, column: Column, name: str) -> float | None:
-        """The mean over seeds; None if nothing is known."""
+        """The mean over seeds; None if it is not known."""
         known = self._by_seed(setting, method, column, name)
         return fmean(known.values()) if known else None
 
     def paired(self, setting: str, methods: Sequence[str], column: Column, name: str) -> tuple[list[float], int] | None:
-        """The means over the seeds that all of some methods have, and how many these are; None if there is none."""
+        """Means over the seeds that all these methods have, and how many seeds these are; None if there is none."""
         known = [self._by_seed(setting, method, column, name) for method in methods]
         shared = set.intersection(*map(set, known))
         return ([fmean(one[seed] for seed in shared) for one in known], len(shared)) if shared else None
 
     def runs(self, setting: str, method: str, column: Column) -> int:
-        """How many seeds of a method there are."""
+        """How many seeds of a method are computed."""
         wanted = self._cells(setting).of(method, column)
         return 0 if wanted is None else len(wanted.done(self.results))
 
     def columns(self, setting: str) -> list[Column]:
-        """Those with data."""
+        """The columns with data."""
         return list(dict.fromkeys(wanted.column for wanted in self._cells(setting).cells))
 
     def why_not(self, part: str) -> str:
-        """Why there is nothing to say."""
+        """Why there are no figures."""
         asked = self.sensitivity if part == "sensitivity" else self._cells(part)
         if not asked.missing:
             return "not computed"
-        return f"no data at hand: {', '.join(map(title_of, asked.missing))}; see the notes of its table"
+        return f"no data: {', '.join(map(title_of, asked.missing))}; see the notes of its table"
 
     def _by_seed(self, setting: str, method: str, column: Column, name: str) -> dict[int | None, float]:
         wanted = self._cells(setting).of(method, column)
@@ -67,37 +67,37 @@ class Evidence:
 
 
 class Finding(NamedTuple):
-    """Whether it is as claimed, the figures, and whether they are of the embedded data, which is not in the paper."""
+    """Whether a claim holds, the figures, and whether they are of the embedded data, which is not in the paper."""
 
     holds: bool
     figures: str
     embedded: bool = False
 
 
-Look = Callable[[Evidence], Iterator[Finding]]
+Check = Callable[[Evidence], Iterator[Finding]]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, which part of a reproduction looks at it, and how."""
+    """What the paper says, which part of a reproduction checks it, and how."""
 
     says: str
     part: str
-    look: Look
+    check: Check
 
 
 def claims(plan: Plan, evidence: Evidence) -> Sheet:
     """One row for each claim."""
     rows = []
     for claim in CLAIMS:
-        findings = list(claim.look(evidence))
+        findings = list(claim.check(evidence))
         figures = "; ".join(finding.figures for finding in findings) or evidence.why_not(claim.part)
         rows.append([claim.says, _verdict(findings), figures, claim.part])
     notes = [QUICK_NOTE] if plan.quick else []
     notes += [
-        f"{title_of(EMBEDDED)} is not in the paper: it shows what anybody can rerun, and decides a verdict only where "
-        "there is none of the paper's data. Means over seeds, the last round; PrEN and its variants, and the points "
-        "of a curve, over the seeds that all of them have.",
+        f"{title_of(EMBEDDED)} is not in the paper, but needs no download. It decides a verdict only where the paper's "
+        "data are missing. Means over seeds, the last round; PrEN and its variants, and the points of a curve, over "
+        "the seeds that all of them have.",
         "Last column: the part of 'pren reproduce' that computes it.",
     ]
     header = ["the paper says", "verdict", f"figures{HERE}", "part"]
@@ -112,10 +112,10 @@ def _verdict(findings: list[Finding]) -> Verdict:
     return "holds" if right == len(decisive) else "holds in part" if right else "does not hold here"
 
 
-def _order(name: str) -> Look:
+def _order(name: str) -> Check:
     """PrEN above PrEN w/o Proj above Progressive Training."""
 
-    def look(evidence: Evidence) -> Iterator[Finding]:
+    def check(evidence: Evidence) -> Iterator[Finding]:
         for column in evidence.columns("zsl"):
             known = evidence.paired("zsl", ("pren", "pren-no-projection", "progressive"), column, name)
             if known is not None:
@@ -124,26 +124,26 @@ def _order(name: str) -> Look:
                 shown = f"{title_of(column)}: {_shown(figures, ' / ')} ({counted(seeds)})"
                 yield Finding(holds, shown, column == EMBEDDED)
 
-    return look
+    return check
 
 
-def _gain(name: str, least: float) -> Look:
-    """How far PrEN is above Progressive Training, over the paper's columns; `least` is what its table gives."""
+def _gain(name: str, least: float) -> Check:
+    """PrEN is at least so far above Progressive Training, over the paper's columns, as in its table."""
 
-    def look(evidence: Evidence) -> Iterator[Finding]:
+    def check(evidence: Evidence) -> Iterator[Finding]:
         columns = [column for column in evidence.columns("zsl") if column != EMBEDDED]
         pairs = [evidence.paired("zsl", ("pren", "progressive"), column, name) for column in columns]
         gains = [figures[0] - figures[1] for figures, _ in filter(None, pairs)]
         if gains:
             yield Finding(fmean(gains) >= least, f"{_shown([fmean(gains)])} over {len(gains)} of the paper's 7 columns")
 
-    return look
+    return check
 
 
-def _above_inductive(setting: str, name: str, above: bool = True) -> Look:
-    """PrEN against the best of the inductive rivals that there are."""
+def _above_inductive(setting: str, name: str, above: bool = True) -> Check:
+    """PrEN against the best of the computed inductive rivals."""
 
-    def look(evidence: Evidence) -> Iterator[Finding]:
+    def check(evidence: Evidence) -> Iterator[Finding]:
         for column in evidence.columns(setting):
             ours = evidence.figure(setting, "pren", column, name)
             rivals = {rival: evidence.figure(setting, rival, column, name) for rival in INDUCTIVE}
@@ -157,13 +157,13 @@ def _above_inductive(setting: str, name: str, above: bool = True) -> Look:
                 shown = f"{title_of(column)}: {figures}, {seeds} of PrEN{without}"
                 yield Finding((ours > known[best]) == above, shown, column == EMBEDDED)
 
-    return look
+    return check
 
 
-def _second(rival: str, columns: tuple[Column, ...]) -> Look:
-    """PrEN is below one rival, and above all others of the table."""
+def _second(rival: str, columns: tuple[Column, ...]) -> Check:
+    """PrEN is below one rival and above all others in the table."""
 
-    def look(evidence: Evidence) -> Iterator[Finding]:
+    def check(evidence: Evidence) -> Iterator[Finding]:
         for column in columns:
             figures = {who: evidence.figure("zsl", who, column, "top1") for who in TOP1}
             known = {who: figure for who, figure in figures.items() if figure is not None}
@@ -176,25 +176,25 @@ def _second(rival: str, columns: tuple[Column, ...]) -> Look:
                     ours > known[best], f"{title_of(column)}: the best of the others is {_named(best, known[best])}"
                 )
 
-    return look
+    return check
 
 
-def _above(rival: str, columns: tuple[Column, ...]) -> Look:
+def _above(rival: str, columns: tuple[Column, ...]) -> Check:
     """PrEN's mAcc is above a rival's."""
 
-    def look(evidence: Evidence) -> Iterator[Finding]:
+    def check(evidence: Evidence) -> Iterator[Finding]:
         for column in columns:
             ours, theirs = (evidence.figure("zsl", who, column, "macc") for who in ("pren", rival))
             if ours is not None and theirs is not None:
                 yield Finding(ours > theirs, f"{title_of(column)}: {_shown([ours])} against {_named(rival, theirs)}")
 
-    return look
+    return check
 
 
-def _best(columns: tuple[Column, ...]) -> Look:
-    """PrEN is above everything else in the table."""
+def _best(columns: tuple[Column, ...]) -> Check:
+    """PrEN is above all others in the table."""
 
-    def look(evidence: Evidence) -> Iterator[Finding]:
+    def check(evidence: Evidence) -> Iterator[Finding]:
         for column in columns:
             ours = evidence.figure("zsl", "pren", column, "top1")
             others = [evidence.figure("zsl", who, column, "top1") for who in TOP1 if who != "pren"]
@@ -202,11 +202,11 @@ def _best(columns: tuple[Column, ...]) -> Look:
             if ours is not None and known:
                 yield Finding(ours > max(known), f"{title_of(column)}: {_shown([ours])} against {_shown([max(known)])}")
 
-    return look
+    return check
 
 
 def _harder_split(evidence: Evidence) -> Iterator[Finding]:
-    """What PrEN and most of the others lose from the standard split to the proposed one."""
+    """PrEN and most others are lower on the proposed split than on the standard one."""
     for name in ("cub", "awa2", "sun"):
         pairs = {who: [evidence.figure("zsl", who, (name, split), "top1") for split in ("SS", "PS")] for who in TOP1}
         known = {who: (ss, ps) for who, (ss, ps) in pairs.items() if ss is not None and ps is not None}
@@ -229,10 +229,10 @@ def _largest_fall(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(falls["awa2"] == max(falls.values()), figures)
 
 
-def _flat(axis: str, smallest: int, safe: int) -> Look:
-    """A curve that rises from its smallest value to a safe one, and is flat from there."""
+def _flat(axis: str, smallest: int, safe: int) -> Check:
+    """The curve rises from the smallest value to a safe one, and is flat from there."""
 
-    def look(evidence: Evidence) -> Iterator[Finding]:
+    def check(evidence: Evidence) -> Iterator[Finding]:
         points, seeds = shared_points(evidence.sensitivity, evidence.results, BENCHMARK, axis)
         later = [figure for at, figure in points.items() if at >= safe]
         if smallest in points and len(later) > 1:
@@ -243,20 +243,20 @@ def _flat(axis: str, smallest: int, safe: int) -> Look:
             width = max(later) - min(later)
             yield Finding(width <= FLAT, f"from {safe} on it stays within {_shown([width])} points")
 
-    return look
+    return check
 
 
-def _best_point(axis: str, at: int) -> Look:
+def _best_point(axis: str, at: int) -> Check:
     """The curve is highest at one value."""
 
-    def look(evidence: Evidence) -> Iterator[Finding]:
+    def check(evidence: Evidence) -> Iterator[Finding]:
         points, seeds = shared_points(evidence.sensitivity, evidence.results, BENCHMARK, axis)
         if at in points and len(points) > 1:
             best = max(points, key=points.__getitem__)
             figures = f"at {at}: {_shown([points[at]])}; the best is {_shown([points[best]])} at {best}"
             yield Finding(points[at] == points[best], f"{figures} ({counted(seeds)})")
 
-    return look
+    return check
 
 
 def _cost(evidence: Evidence) -> Iterator[Finding]:

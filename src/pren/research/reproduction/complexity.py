@@ -1,4 +1,4 @@
-"""What the heads cost beside the backbone: multiply-adds counted on the real modules, and seconds measured."""
+"""The cost of the heads beside the backbone: multiply-adds of the real modules, and measured seconds."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ IMAGES, REPEATS = 8, 3
 
 
 def multiply_adds(network: nn.Module, images: Tensor) -> int:
-    """Of one image, in convolutions and matrix products; torch counts a multiply-add as two operations."""
+    """Of one image, in convolutions and matrix products; torch counts two operations per multiply-add."""
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         network(images)
     return int(counter.get_total_flops()) // 2 // len(images)
 
 
 def share_of_more_heads() -> float:
-    """What 49 more heads add to the multiply-adds of the backbone with one."""
+    """The multiply-adds of 49 more heads, as a share of those of the backbone with one."""
     one, fifty = (multiply_adds(_heads(K), torch.zeros(1, WIDTH)) for K in (1, 50))
     backbone, _ = create_backbone(BACKBONE, (3, SIDE, SIDE), seed=0)
     return (fifty - one) / (multiply_adds(backbone.eval(), torch.zeros(1, 3, SIDE, SIDE)) + one)
@@ -50,13 +50,13 @@ def complexity() -> Sheet:
         rows.append([title, printed, f"{adds / 1e6:.2f} M", f"{1000 * seconds / IMAGES:.2f} ms", share])
     threads = torch.get_num_threads()
     notes = [
-        f"Multiply-adds and milliseconds of a processor for one image (batches of {IMAGES}, {threads} "
+        f"Multiply-adds and CPU milliseconds for one image (batches of {IMAGES}, {threads} "
         f"thread{'s' if threads > 1 else ''}, the best of {REPEATS}). Heads of {HIDDEN} units, h = {H}.",
         "The paper's 3.6 G is the usual count of multiply-adds for ResNet-34. Its 0.8 M for a head is more than the "
-        "layers have, so its 1.1 % for 49 more heads is too high rather than too low.",
+        "layers have, so its 1.1 % for 49 more heads is rather too high.",
     ]
     header = ["", f"multiply-adds{PAPER}", f"multiply-adds{HERE}", "time, here", "of the backbone's multiply-adds"]
-    return Sheet(name="complexity", title="What heads cost", header=header, rows=rows, notes=notes)
+    return Sheet(name="complexity", title="The cost of heads", header=header, rows=rows, notes=notes)
 
 
 def _heads(K: int) -> Ensemble:
@@ -66,7 +66,7 @@ def _heads(K: int) -> Ensemble:
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """The shortest of a few, of all threads together: other processes do not count."""
+    """The shortest of a few runs, over all threads of this process."""
     times = []
     with torch.inference_mode():
         for _ in range(REPEATS + 1):

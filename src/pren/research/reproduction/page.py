@@ -1,4 +1,4 @@
-"""The report of what `pren reproduce` keeps: its tables, the paper's columns beside ours, and its curves."""
+"""The report of `pren reproduce`: tables with the paper's columns beside ours, and curves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pren.research.reproduction.tables import MISSING
 
 @dataclass(frozen=True)
 class SheetFacts:
-    """A table, what the navigation calls it, and its curves."""
+    """A table, its short title, and its curves."""
 
     sheet: Sheet
     short: str
@@ -24,7 +24,7 @@ class SheetFacts:
 
 
 def sheet_section(sheet: Sheet) -> Section:
-    """A table; a column of which nothing can be computed is left to its notes."""
+    """A table without columns whose data are missing; the notes name them."""
     sheet = sheet.without(MISSING)
     lines = [Series(curve.title, curve.points) for curve in sheet.curves]
     chart = line_chart(sheet.title, lines, sheet.axis, show_y=percent, whole=True) if lines else None
@@ -32,5 +32,5 @@ def sheet_section(sheet: Sheet) -> Section:
 
 
 def verdicts(sheets: Sequence[Sheet]) -> Counter[str]:
-    """How many of the paper's claims hold, if they were checked."""
+    """How many claims have each verdict."""
     return Counter(row[1] for sheet in sheets if sheet.name == "claims" for row in sheet.rows)

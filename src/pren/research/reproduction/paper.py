@@ -1,4 +1,4 @@
-"""What the paper prints ("Progressive Ensemble Networks for Zero-Shot Recognition", Ye & Guo), in per cent."""
+"""The figures of the paper ("Progressive Ensemble Networks for Zero-Shot Recognition", Ye & Guo), in per cent."""
 
 from __future__ import annotations
 

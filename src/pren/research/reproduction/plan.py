@@ -1,4 +1,4 @@
-"""Which cells a reproduction needs, of the data that are at hand; and what is missing of the others."""
+"""The cells that a reproduction needs, and the data that are missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
 
 EMBEDDED: Column = ("numbers-features", "")
-# What is quick enough for ten minutes; the paper has 50 heads and 20 rounds.
+# Takes ten minutes; the paper has 50 heads and 20 rounds.
 QUICK = {"heads": 10, "rounds": 3}
 TITLES = {"cub": "CUB", "awa2": "AWA2", "sun": "SUN", "sun10": "SUN10", "numbers-features": "numbers"}
 Results = Mapping[str, Result]  # by the key of a cell
@@ -28,13 +28,13 @@ class Plan:
     """How to reproduce.
 
     Attributes:
-        root: The folder with the benchmarks; None for what `PREN_DATA` says, or none.
+        root: The folder with the benchmarks; None for `PREN_DATA`.
         features: The features file of the benchmarks; None for the usual one.
         seeds: How many; methods without randomness run once.
-        quick: Whether to train fewer heads for fewer rounds: it is then said everywhere.
-        paper_protocol: In GZSL, hold out a random fifth of the seen images, as the paper does, and not the list that
-            comes with the split; and count images, not classes.
-        parameters: Of the rivals; what is not given is as the data recommend, or by default.
+        quick: Whether to train fewer heads for fewer rounds; every table then says so.
+        paper_protocol: In GZSL, test a random fifth of the seen inputs, as the paper does, not the list of the split;
+            and average over inputs, not classes.
+        parameters: Of the rivals; others are as the data recommend, or by default.
     """
 
     root: str | None = None
@@ -55,7 +55,7 @@ class Plan:
         return RunConfig(data=data, root=self.root, split=split, setting=setting, options=options)
 
     def params(self, config: RunConfig, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters of a configuration's method; those given here win."""
+        """The parameters of a configuration's method; `given` ones win."""
         entry = METHODS[config.method]
         quick = QUICK if self.quick else {}
         fixed = {key: value for key, value in {**quick, **given}.items() if key in entry.method.params}
@@ -65,30 +65,30 @@ class Plan:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The cells of one place in a table: all seeds."""
+    """The cells of one entry in a table: all seeds."""
 
     column: Column
     method: str
     tasks: list[Task]
 
     def figure(self, results: Results, name: str) -> Spread | None:
-        """A figure over the seeds that have been computed; None if there are none, or all have failed."""
+        """A figure over the computed seeds; None if there are none, or all failed."""
         return Spread.of([result.figures.get(name) for result in self.done(results)])
 
     def by_seed(self, results: Results, name: str) -> dict[int | None, float]:
-        """A figure of every seed that has been computed and has not failed; methods without randomness have None."""
+        """A figure by computed seed that did not fail; the seed of methods without randomness is None."""
         known = {task.cell.seed: results.get(task.cell.key()) for task in self.tasks}
         found = {seed: result.figures.get(name) for seed, result in known.items() if result is not None}
         return {seed: figure for seed, figure in found.items() if figure is not None}
 
     def done(self, results: Results) -> list[Result]:
-        """What has been computed."""
+        """The computed results."""
         return [results[task.cell.key()] for task in self.tasks if task.cell.key() in results]
 
 
 @dataclass
 class WantedCells:
-    """Cells that are wanted, and why some columns have none."""
+    """Wanted cells, and why some columns have none."""
 
     cells: list[Wanted] = field(default_factory=list)
     missing: dict[Column, str] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class WantedCells:
         return next((w for w in self.cells if (w.method, w.column) == (method, column)), None)
 
     def notes(self) -> list[str]:
-        """What is missing, and where a person gets it."""
+        """What is missing, and where to get it."""
         columns: dict[str, list[str]] = {}
         for column, why in self.missing.items():
             columns.setdefault(why, []).append(title_of(column))
@@ -121,9 +121,9 @@ def wish(
     Args:
         plan: How.
         columns: Of the table.
-        methods: Its rows.
+        methods: The rows of the table.
         setting: "zsl" or "gzsl".
-        settings: Parameters that make one cell each.
+        settings: Parameters; each makes one cell.
     """
     asked = WantedCells()
     for column in columns:
@@ -147,5 +147,5 @@ def wish(
 
 
 def title_of(column: Column) -> str:
-    """What a column is called."""
+    """The title of a column."""
     return " ".join(dict.fromkeys(part for part in (TITLES[column[0]], column[1]) if part))

@@ -1,4 +1,4 @@
-"""Compute what a reproduction needs, and write its tables and figures."""
+"""Compute a reproduction, and write its tables and figures."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ def reproduce(
     command: str = "",
     on_cell: OnCell | None = None,
 ) -> list[Sheet]:
-    """Reproduce a part of the paper; see `compute_cells` for the options.
+    """Reproduce a part of the paper.
 
     Args:
-        part: Which; "claims" needs the cells of all tables, and "all" writes everything.
+        part: "claims" needs the cells of all tables, and "all" writes everything.
         plan: How.
-        out: A folder, new or of an earlier reproduction: parts share its cells.
+        out: A folder, new or of an earlier reproduction. Parts share its cells.
         jobs: How many cells at a time.
-        retry: Whether to compute cells again that have failed.
-        stored: Whether to compute nothing.
-        also: Folders of comparisons whose cells are taken over.
-        command: How this was started, for the message that other writers get.
-        on_cell: Called after every cell that was computed.
+        retry: Whether to compute failed cells again.
+        stored: Whether to use stored cells only.
+        also: Folders of comparisons to copy cells from.
+        command: The command line, for the message that other writers get.
+        on_cell: Called after every computed cell.
 
     Returns:
-        The tables, which are in `out` too.
+        The tables, which are also written to `out`.
     """
-    need("matplotlib", "research")  # not after hours
+    need("matplotlib", "research")  # fail now, not after hours
     folder, everything = Path(out), part in ("claims", "all")
     with held_folder(folder, command):
         wanted = {

@@ -1,4 +1,4 @@
-"""The paper's figure: how h, the length of label embeddings, and K, the number of heads, matter."""
+"""The paper's figure: the effect of h, the length of label embeddings, and of K, the number of heads."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ EMBEDDED_DIMENSIONS = (5, 10, 15, 19)
 
 
 def sensitivity_cells(plan: Plan) -> WantedCells:
-    """PrEN with every h at K = 50, and every K at h = 70; on the embedded data h is as large as they allow."""
+    """PrEN with every h at K = 50, and every K at h = 70 (or the largest h that the data allow)."""
     asked = WantedCells()
     most = QUICK_HEADS if plan.quick else 50
     heads = [K for K in HEADS if most >= K or not plan.quick]
     for column, dims in ((BENCHMARK, DIMENSIONS), (EMBEDDED, EMBEDDED_DIMENSIONS)):
-        # The default h is not named: it would be another cell.
+        # With the default h named, it would be another cell.
         points = [{"dim": h, "heads": most} for h in dims if h != DEFAULT_DIM] + [{"heads": K} for K in heads]
         found = wish(plan, [column], ["pren"], settings=points)
         asked.cells += found.cells
@@ -48,7 +48,7 @@ def value(wanted: Wanted, name: str) -> int:
 
 
 def curve(asked: WantedCells, column: Column, axis: str) -> list[Wanted]:
-    """The points of one panel, rising: those at which the other parameter is as large as it gets along this axis."""
+    """The points of one panel, rising: those with the other parameter at its most frequent value."""
     points = [wanted for wanted in asked.cells if wanted.column == column]
     other = "heads" if axis == "dim" else "dim"
     counts: dict[int, int] = {}
@@ -60,9 +60,9 @@ def curve(asked: WantedCells, column: Column, axis: str) -> list[Wanted]:
 
 
 def shared_points(asked: WantedCells, results: Results, column: Column, axis: str) -> tuple[dict[int, float], int]:
-    """The means of a curve over the seeds that all points have for which there are any, and how many these are.
+    """The means of a curve over the seeds that all its computed points have, and how many seeds these are.
 
-    With all seeds of each point, those with more of them would stand apart by chance.
+    With different seeds, points would differ by chance.
     """
     known = {value(wanted, axis): wanted.by_seed(results, "top1") for wanted in curve(asked, column, axis)}
     known = {at: figures for at, figures in known.items() if figures}

@@ -26,17 +26,17 @@ class Curve(BaseModel):
 
 
 class Sheet(BaseModel):
-    """A table with a title, and what has to be said below it.
+    """A table with a title and notes.
 
     Attributes:
         name: Of its files.
         title: Above it.
-        header: The columns; what the paper prints and what was measured never share one.
+        header: The columns; figures of the paper and of this computer have separate ones.
         rows: Cells as text.
-        notes: Sentences.
-        texts: How many columns, from the first on, hold words and not figures.
-        axis: What the curves go over.
-        curves: What a figure shows.
+        notes: Sentences below it.
+        texts: How many columns, from the first on, hold words.
+        axis: The title of the curves' x axis.
+        curves: Of the figure.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -51,7 +51,7 @@ class Sheet(BaseModel):
     curves: list[Curve] = []
 
     def without(self, cell: str) -> Sheet:
-        """The same without columns that hold nothing but this, and those before them that say what the paper has."""
+        """Leave out columns in which every cell is this one, and the paper's columns beside them."""
         empty = {place for place in range(1, len(self.header)) if all(row[place] == cell for row in self.rows)}
         gone = empty | {
             place - 1 for place in empty if self.header[place - 1] == self.header[place].replace(HERE, PAPER)
@@ -61,7 +61,7 @@ class Sheet(BaseModel):
         return self.model_copy(update={"header": [self.header[place] for place in kept], "rows": rows})
 
     def markdown(self) -> str:
-        """With its title as a heading."""
+        """Markdown, with the title as a heading."""
         header, *rows = [[escape_markdown(cell) for cell in row] for row in (self.header, *self.rows)]
         rule = "|".join(["---"] * self.texts + ["---:"] * (len(header) - self.texts))
         table = [f"| {' | '.join(row)} |" for row in (header, *rows)]
@@ -70,7 +70,7 @@ class Sheet(BaseModel):
         return "\n".join(lines).rstrip() + "\n"
 
     def latex(self) -> str:
-        """A table that needs no package."""
+        """LaTeX that needs no package."""
         header, *rows = [" & ".join(map(escape_latex, row)) + r" \\" for row in (self.header, *self.rows)]
         caption = " ".join(escape_latex(text) for text in (f"{self.title}.", *self.notes))
         columns = "l" * self.texts + "r" * (len(self.header) - self.texts)
@@ -92,7 +92,7 @@ class _Sheets(BaseModel):
 
 
 def keep_sheets(folder: Path, sheets: Sequence[Sheet]) -> None:
-    """Write sheets, and remember them beside those that are there; one of the same name is replaced."""
+    """Write sheets, and add them to `SHEETS_FILE`; one of the same name is replaced."""
     known = {sheet.name: sheet for sheet in read_sheets(folder)} | {sheet.name: sheet for sheet in sheets}
     for sheet in sheets:
         sheet.write(folder)
@@ -111,6 +111,5 @@ def read_sheets(folder: Path) -> list[Sheet]:
     try:
         return _Sheets.model_validate_json(read_bytes(path, MOST_BYTES)).sheets
     except ValidationError as error:
-        raise PrenError(
-            "damaged", f"{path} is damaged: remove it, and run 'pren reproduce' again with --stored."
-        ) from error
+        message = f"{path} is damaged: remove it, and run 'pren reproduce' again with --stored."
+        raise PrenError("damaged", message) from error

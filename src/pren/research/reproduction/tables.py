@@ -1,4 +1,4 @@
-"""The paper's Tables 1, 2 and 3, with what comes out here beside them."""
+"""The paper's Tables 1, 2 and 3, beside the figures here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MISSING = "missing"
 
 
 def datasets(plan: Plan) -> Sheet:
-    """Table 1: how large the data are, by the files at hand."""
+    """Table 1: how large the data are, in the paper and in the files."""
     header = ["data", *(f"{name}, {who}" for name in paper.Counts._fields for who in ("paper", "files"))]
     rows, notes = [], []
     for name, printed in paper.DATASETS.items():
@@ -91,8 +91,8 @@ def gzsl(plan: Plan, asked: WantedCells, results: Results) -> Sheet:
     protocol = (
         "The paper's protocol: a random fifth of each seen class is tested; shares of images; the last round."
         if plan.paper_protocol
-        else "Seen images that are tested: the list that comes with the split. Accuracy within each class, averaged; "
-        "the last round. (--paper-protocol: a random fifth, and shares of images.)"
+        else "The seen images in the split's list are tested. Accuracy within each class, averaged; the last round. "
+        "(--paper-protocol: a random fifth, and shares of images.)"
     )
     name = "gzsl-paper-protocol" if plan.paper_protocol else "gzsl"
     title = "Table 3: generalised ZSL (per cent)"
@@ -100,7 +100,7 @@ def gzsl(plan: Plan, asked: WantedCells, results: Results) -> Sheet:
 
 
 def measured(asked: WantedCells, results: Results, method: str, column: Column, figure: str) -> str:
-    """A cell of a table: mean and standard deviation over seeds, or why there is none."""
+    """An entry of a table: mean and standard deviation over seeds, or why there is none."""
     wanted = asked.of(method, column)
     if wanted is None:
         return MISSING if column in asked.missing else NONE
@@ -108,7 +108,7 @@ def measured(asked: WantedCells, results: Results, method: str, column: Column, 
 
 
 def shown(wanted: Wanted, results: Results, figure: str) -> str:
-    """The mean over the seeds that have been computed, and how many these are if not all."""
+    """The mean over the computed seeds, and how many these are if not all."""
     done = wanted.done(results)
     if not done:
         return "not computed"
@@ -120,7 +120,7 @@ def shown(wanted: Wanted, results: Results, figure: str) -> str:
 
 
 def counted(seeds: int) -> str:
-    """How many seeds, in words."""
+    """Such as "3 seeds"."""
     return "1 seed" if seeds == 1 else f"{seeds} seeds"
 
 
@@ -130,7 +130,7 @@ def _gzsl_columns() -> Sequence[Column]:
 
 def _notes(plan: Plan, asked: WantedCells) -> list[str]:
     notes = [QUICK_NOTE] if plan.quick else []
-    given = "parameters that were tuned or given" if plan.parameters else "default parameters"
-    seeds = counted(plan.seeds) + (" (in brackets: so many, if fewer)" if plan.seeds > 1 else "")
+    given = "tuned or given parameters" if plan.parameters else "default parameters"
+    seeds = counted(plan.seeds) + (" (in brackets: how many, if fewer)" if plan.seeds > 1 else "")
     notes.append(f"Rivals with {given}. {seeds}; methods without randomness run once.")
     return [*notes, *asked.notes()]
