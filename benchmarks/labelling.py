@@ -41,7 +41,8 @@ CLASSES = 200
 
 def run(settings: Settings) -> list[Table]:
     """Two tables."""
-    backbone, size, counts, turns, width = "tf_efficientnet_lite0", SIZE, (10_000, 100_000), 3, 1280
+    counts: tuple[int, ...] = (10_000, 100_000)
+    backbone, size, turns, width = "tf_efficientnet_lite0", SIZE, 3, 1280
     numbers = {"as they are": 320, "enlarged": 128, "mosaics": 128}
     if settings.quick:
         backbone, size, counts, turns, width = "test_efficientnet", (800, 600), (50,), 1, 8

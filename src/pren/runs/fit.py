@@ -70,15 +70,16 @@ def fit(
                 "data-not-named",
                 "A run folder needs data with a path or a name: give one, or omit out, resume and start.",
             )
-        settings["data"] = "arrays.npz"  # the name of the user's own arrays
+        problem, _ = pair = (data, None) if isinstance(data, Problem) else data
+        settings |= {"data": "arrays.npz", "setting": problem.setting}  # a name for the user's own arrays
     else:
+        pair = None
         settings["data"] = data
     said = Settings.of({**settings, "method": method, "backbone": backbone})
     file = None if config is None else Path(config)
     wanted = configure(said, resume=resume, start=start, file=file, progress=progress)
-    problem = (data, None) if isinstance(data, Problem) else data if isinstance(data, tuple) else None
     result = run_config(
-        wanted, resume or out, resume=resume is not None, start=start, report=report, progress=progress, problem=problem
+        wanted, resume or out, resume=resume is not None, start=start, report=report, progress=progress, problem=pair
     )
     assert result is not None  # this is the only process
     return result
