@@ -23,8 +23,8 @@ from pren.research.cells import Result, Task, data_hashes, make_task
 from pren.research.folder import STUDY_FILE
 from pren.research.store import Store
 from pren.research.tuning import Study
-from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
+from pren.store.config import RunConfig
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 STORE, STUDIES = RESULTS / "defaults", RESULTS / "cub-ps-zsl" / "tuned"

@@ -30,8 +30,8 @@ from pren.evaluation import evaluate
 from pren.images.files import image_files
 from pren.methods.registry import create
 from pren.research.memory import peak_memory
-from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
+from pren.store.config import RunConfig
 
 STORE = Path(__file__).parent.parent / "docs" / "results" / "finetuning"
 PREPARED = {"features": "whitened", "refinement": "soft-kmeans"}

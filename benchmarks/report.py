@@ -14,11 +14,11 @@ from PIL import Image
 from benchmarks.tables import Table
 from benchmarks.timing import Settings
 from pren.images.files import ImageFiles
+from pren.label.outcome import Outcome
 from pren.problem import Answers
 from pren.report import write_report
-from pren.runs.config import RunConfig
-from pren.runs.reopening import Outcome
 from pren.runs.run import run_config
+from pren.store.config import RunConfig
 
 SEEN, WIDTH, ATTRIBUTES = 40, 512, 80
 PHOTOGRAPH = (500, 375)  # as CUB's are

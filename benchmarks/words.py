@@ -23,8 +23,8 @@ from benchmarks.bird_sentences import sentences
 from benchmarks.tables import Table
 from pren.cli.options import parse_assignments
 from pren.data import load
-from pren.describe import TEMPLATES as PLAIN
-from pren.describe import Signatures, combine, encode, in_templates
+from pren.data.describe import TEMPLATES as PLAIN
+from pren.data.describe import Signatures, combine, encode, in_templates
 from pren.methods.base import Method
 from pren.methods.registry import create
 from pren.problem import ClassTable, Problem

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from pren.images.extraction import OnProgress
-from pren.runs.config import RunConfig
 from pren.runs.run import OnRound, Progress, run_config
-from pren.runs.store.folder import RunFolder
+from pren.store.config import RunConfig
+from pren.store.folder import RunFolder
 
 
 def run_folder(

@@ -17,33 +17,24 @@ ALLOWED: dict[str, set[str]] = {
     "problem": {"foundation"},
     "training": {"foundation", "core", "problem"},
     "images": {"foundation", "problem", "training"},
-    "describe": {"foundation", "problem", "images"},
-    "data": {"foundation", "problem", "images", "describe"},
+    "data": {"foundation", "problem", "images"},
     "evaluation": {"foundation", "core", "problem"},
     "methods": {"foundation", "core", "problem", "training", "images"},
     "trust": {"foundation", "core", "problem", "data", "evaluation", "methods"},
-    # A run folder and what it was asked are known to whoever uses a saved model; how runs are made is not.
-    "runs.config": {"foundation", "problem", "images", "data", "methods", "runs.store"},
-    "runs.store": {"foundation", "core", "describe", "evaluation", "methods", "trust", "runs.config"},
-    "label": {"foundation", "problem", "training", "images", "data", "methods", "trust", "runs.store"},
+    "store": {"foundation", "core", "problem", "images", "data", "evaluation", "methods", "trust"},
+    "label": {"foundation", "problem", "training", "images", "data", "evaluation", "methods", "trust", "store"},
+    "report": {"foundation", "problem", "images", "evaluation", "methods", "trust", "store", "label"},
     "runs": {
-        *("foundation", "core", "problem", "training", "images", "describe", "data", "evaluation", "methods", "trust"),
-        *("runs.config", "runs.store", "label"),
+        *("foundation", "core", "problem", "training", "images", "data", "evaluation", "methods", "trust"),
+        *("store", "label", "report"),
     },
-    "report": {"foundation", "problem", "images", "evaluation", "methods", "trust", "runs", "runs.store"},
-    # The door itself, and what writes the report of a run that it has made.
-    "runs.run": {
-        *("foundation", "problem", "training", "images", "evaluation", "trust"),
-        *("runs", "runs.config", "runs.store", "label", "report"),
-    },
-    "runs.fit": {"foundation", "problem", "training", "runs", "runs.run", "runs.config", "runs.store"},
     "research": {
-        *("foundation", "core", "problem", "images", "describe", "data", "evaluation", "methods"),
-        *("runs", "runs.config", "runs.store", "report"),
+        *("foundation", "core", "problem", "images", "data", "evaluation", "methods"),
+        *("store", "report", "runs"),
     },
     "cli": {
-        *("foundation", "core", "problem", "training", "images", "describe", "data", "evaluation", "methods", "trust"),
-        *("runs", "runs.run", "runs.fit", "runs.config", "runs.store", "label", "report", "research"),
+        *("foundation", "core", "problem", "training", "images", "data", "evaluation", "methods", "trust"),
+        *("store", "label", "report", "runs", "research"),
     },
 }
 
@@ -51,10 +42,9 @@ FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__in
 
 
 def room_of(module: str) -> str:
-    """`pren.core.voting` -> `core`, `pren.runs.store.folder` -> `runs.store`, `pren` -> `__init__`."""
-    parts = module.split(".")[1:]
-    part = ".".join(parts[:2])
-    return part if part in ALLOWED else parts[0] if parts else ROOT
+    """`pren.core.voting` -> `core`, `pren` -> `__init__`."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ROOT
 
 
 def imported_modules(tree: ast.AST, package: str) -> Iterator[tuple[int, str]]:
@@ -139,8 +129,8 @@ def test_no_door_is_open_that_nothing_goes_through() -> None:
         ("pren.core.voting", "def late():\n    from pren.images import backbone"),
         ("pren.core.voting", "importlib.import_module('pren.cli')"),
         ("pren.foundation.errors", "from ..core import voting"),
-        ("pren.runs.store.folder", "from pren.cli import options"),
-        ("pren.runs.store.folder", "from pren.label import Predictor"),
+        ("pren.store.folder", "from pren.cli import options"),
+        ("pren.store.folder", "from pren.label import Predictor"),
         ("pren.report.page", "from pren.research.pages import report_experiments"),
     ],
 )

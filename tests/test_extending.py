@@ -15,7 +15,7 @@ import yaml
 from run_folders import run_folder
 
 from pren.data import DATASETS, load
-from pren.describe import ENCODERS
+from pren.data.describe import ENCODERS
 from pren.evaluation import evaluate_scores
 from pren.images.backbones import create_backbone, list_backbones
 from pren.images.registered import BACKBONES
@@ -26,7 +26,7 @@ from pren.methods.selection import SELECTIONS
 from pren.methods.storage import load_model
 from pren.research.comparison import ComparisonPlan, compare
 from pren.research.sampling import Sampler
-from pren.runs.config import RunConfig
+from pren.store.config import RunConfig
 
 pytestmark = pytest.mark.slow
 

@@ -22,8 +22,8 @@ from pren.images.extraction import Extractor
 from pren.images.torchvision_operators import import_timm
 from pren.label import parts_folder
 from pren.label.job import ROWS
-from pren.runs.config import RunConfig
 from pren.runs.run import run_config
+from pren.store.config import RunConfig
 
 SMALL = (
     "heads=4",

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pren.foundation.files import WRITING
-from pren.runs.store.manifest import MANIFEST
+from pren.store.manifest import MANIFEST
 
 BEFORE = "before config.yaml"
 START = "start-up"

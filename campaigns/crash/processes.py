@@ -15,7 +15,7 @@ from typing import Any
 
 from campaigns.crash.forks import ENVIRONMENT, Forked
 from campaigns.crash.phases import Snapshot, phase, rounds_on_disk, snapshot
-from pren.runs.store.manifest import MANIFEST
+from pren.store.manifest import MANIFEST
 
 COMMAND = (sys.executable, "-m", "pren.cli")
 HANGS = 120.0  # seconds after which a process is taken to hang

@@ -15,8 +15,8 @@ from pren.core.progressive import Round
 from pren.foundation.files import sha256
 from pren.methods.base import Method
 from pren.methods.storage import MODEL_FILE
-from pren.runs.config import RunConfig
 from pren.runs.run import Progress, run_config
+from pren.store.config import RunConfig
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from hypothesis.strategies import SearchStrategy
 from campaigns.fuzz.command import changes, pren, snapshot
 from campaigns.fuzz.configs import ARGUMENTS
 from campaigns.fuzz.templates import Workshop
-from pren.runs.store.folder import REPORT_FILE
+from pren.store.folder import REPORT_FILE
 
 # Not `demo` and no valid `tune` or `compare`: they take minutes, and start processes.
 VERBS: tuple[tuple[str, ...], ...] = (

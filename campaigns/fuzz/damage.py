@@ -20,9 +20,9 @@ from safetensors.torch import load, save
 from campaigns.fuzz.mutations import BYTE_EDITS, FORGED_YAML, JSON_EDITS, PLACES, ByteEdit, StructureEdit
 from pren.foundation.errors import PrenError
 from pren.methods.storage import MODEL_FILE, read_model, write_model
-from pren.runs.store.checkpoint import FILES, STATE_FILE, TRAINING_FILE
-from pren.runs.store.folder import CONFIG_FILE, result_files
-from pren.runs.store.manifest import MANIFEST, with_checksum, write_manifest
+from pren.store.checkpoint import FILES, STATE_FILE, TRAINING_FILE
+from pren.store.folder import CONFIG_FILE, result_files
+from pren.store.manifest import MANIFEST, with_checksum, write_manifest
 from pren.trust import TRUST_FILE
 
 KINDS = (

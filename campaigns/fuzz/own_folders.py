@@ -17,7 +17,7 @@ from campaigns.fuzz.command import SUCCESS, changes, pren, snapshot
 from campaigns.fuzz.mutations import BYTE_EDITS, LINE_EDITS, ByteEdit, LineEdit
 from campaigns.fuzz.templates import EXTRACTOR, Workshop
 from pren.foundation.files import from_cell
-from pren.runs.store.folder import REPORT_FILE
+from pren.store.folder import REPORT_FILE
 
 TABLES = ("signatures.csv", "labels.csv", "answers.csv")
 NAMES = (

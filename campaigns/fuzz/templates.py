@@ -19,8 +19,8 @@ from pren.core.progressive import Round
 from pren.images.extraction import Extractor
 from pren.images.torchvision_operators import import_timm
 from pren.methods.base import Method
-from pren.runs.config import RunConfig
 from pren.runs.run import Progress, run_config
+from pren.store.config import RunConfig
 
 PARAMS: dict[str, Any] = {
     "heads": 2,

@@ -18,7 +18,7 @@ from campaigns.fuzz.arrays import CHANGES
 from campaigns.fuzz.command import changes, pren, snapshot
 from campaigns.fuzz.mutations import BYTE_EDITS, LINE_EDITS, ByteEdit, LineEdit
 from campaigns.fuzz.templates import Workshop
-from pren.describe import ENCODERS
+from pren.data.describe import ENCODERS
 
 TABLES = {
     "signatures.csv": "class,red,green\nr,1,0\ng,0,1\nb,?,0.5\ny,1,\n",

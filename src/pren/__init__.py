@@ -12,7 +12,7 @@ from pren.foundation.version import __version__
 
 if TYPE_CHECKING:
     from pren.data import list_datasets, load, register_dataset
-    from pren.describe import register_encoder
+    from pren.data.describe import register_encoder
     from pren.evaluation import evaluate
     from pren.foundation.errors import PrenError
     from pren.images.backbones import list_backbones
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pren.images.registered import register_backbone
     from pren.label.predictions import Predictions
     from pren.label.predictor import Predictor
+    from pren.label.result import RunResult
     from pren.methods.base import Method
     from pren.methods.pren import PrEN
     from pren.methods.pren_pool import PrENPool
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from pren.methods.rivals.eszsl import ESZSL
     from pren.problem import Answers, ClassTable, Problem
     from pren.runs.fit import fit
-    from pren.runs.result import RunResult, load_result
+    from pren.runs.reopening import load_result
     from pren.runs.run import Progress
-    from pren.runs.store.models import load_model
+    from pren.store.models import load_model
     from pren.trust import Trust, assess
 
 _HOMES = {
@@ -44,7 +45,7 @@ _HOMES = {
     "Predictor": "pren.label.predictor",
     "Problem": "pren.problem",
     "Progress": "pren.runs.run",
-    "RunResult": "pren.runs.result",
+    "RunResult": "pren.label.result",
     "Trust": "pren.trust",
     "assess": "pren.trust",
     "create": "pren.methods.registry",
@@ -55,11 +56,11 @@ _HOMES = {
     "list_datasets": "pren.data",
     "list_methods": "pren.methods.registry",
     "load": "pren.data",
-    "load_model": "pren.runs.store.models",
-    "load_result": "pren.runs.result",
+    "load_model": "pren.store.models",
+    "load_result": "pren.runs.reopening",
     "register_backbone": "pren.images.registered",
     "register_dataset": "pren.data",
-    "register_encoder": "pren.describe",
+    "register_encoder": "pren.data.describe",
     "register_method": "pren.methods.registry",
 }
 

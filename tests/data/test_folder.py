@@ -15,11 +15,11 @@ from PIL import Image
 from refusals import refused
 
 from pren.data import load
+from pren.data.describe import ENCODERS, register_encoder, sentences
 from pren.data.folder import findings as findings_module
 from pren.data.folder.check import report_folder
 from pren.data.folder.findings import Finding, Findings
 from pren.data.folder.load import load_folder, read_folder
-from pren.describe import ENCODERS, register_encoder, sentences
 from pren.foundation.errors import PrenError
 from pren.problem import UNKNOWN
 

@@ -9,9 +9,9 @@ from PIL import Image
 from refusals import refused
 
 from pren.data import load
+from pren.data.describe import ENCODERS, KnownEncoder, Recipe, register_encoder
 from pren.data.folder.check import report_folder
 from pren.data.folder.class_sources import filled
-from pren.describe import ENCODERS, KnownEncoder, Recipe, register_encoder
 
 SIGNATURES = "class,striped,hooves\nhorse,0,1\ntiger,1,0\nzebra,1,1\nseal,0.5,0.25\n"
 DESCRIPTIONS = """class,description

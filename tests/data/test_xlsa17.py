@@ -13,7 +13,7 @@ from pren.data import load
 from pren.data.survey import own_folds
 from pren.foundation.errors import PrenError
 from pren.research.folds import open_folds
-from pren.runs.config import RunConfig
+from pren.store.config import RunConfig
 
 CLASSES = [f"{letter} class" for letter in "hgfedcba"]  # seen: the first five, unseen: the last three
 PER_CLASS = 10

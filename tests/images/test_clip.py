@@ -10,7 +10,7 @@ import torch
 from refusals import refused
 from safetensors.torch import load_file, save_file
 
-from pren.describe import encode, find_encoder, list_encoders
+from pren.data.describe import encode, find_encoder, list_encoders
 from pren.images.backbones import find_backbone, list_backbones
 from pren.images.clip import import_open_clip
 from pren.images.extraction import Extractor, FrozenBackbone

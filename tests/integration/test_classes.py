@@ -8,7 +8,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from pren.describe import ENCODERS
+from pren.data.describe import ENCODERS
 
 WORDS = ("red", "green", "blue")
 

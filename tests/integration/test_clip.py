@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pren.cli import fit
-from pren.runs.config import RunConfig
+from pren.store.config import RunConfig
 
 pytestmark = pytest.mark.slow
 

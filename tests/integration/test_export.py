@@ -14,7 +14,7 @@ import torch
 
 from pren.images.weights import PACKAGES
 from pren.label.predictor import Predictor
-from pren.runs.store.manifest import MANIFEST
+from pren.store.manifest import MANIFEST
 
 pytestmark = pytest.mark.slow
 runtime = pytest.importorskip("onnxruntime", reason="the extra export is not installed")

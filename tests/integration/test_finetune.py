@@ -12,7 +12,7 @@ from refusals import refused
 from run_folders import run_folder
 from safetensors.torch import load_file, save_file
 
-from pren.runs.config import RunConfig
+from pren.store.config import RunConfig
 
 pytestmark = pytest.mark.slow
 

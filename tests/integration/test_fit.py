@@ -13,7 +13,7 @@ from pren.cli.fit import default_folder
 from pren.foundation.version import __version__
 from pren.methods.pren import PrEN
 from pren.methods.registry import METHODS
-from pren.runs.config import RunConfig
+from pren.store.config import RunConfig
 
 SAME = ("model.safetensors", "history.csv", "pseudo_labels.csv", "predictions.csv", "metrics.json")
 

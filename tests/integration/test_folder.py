@@ -12,7 +12,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from pren.describe import ENCODERS
+from pren.data.describe import ENCODERS
 from pren.label.predictions import header
 from pren.runs.run import Progress, run_config
 

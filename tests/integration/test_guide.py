@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pren.describe import ENCODERS, sentences
+from pren.data.describe import ENCODERS, sentences
 from pren.foundation.extras import how_to_install
 
 pytestmark = pytest.mark.slow

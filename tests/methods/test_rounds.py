@@ -17,8 +17,8 @@ from pren.foundation.seeds import stream
 from pren.methods.network import EpochMethod, initial_linear
 from pren.methods.params import param
 from pren.methods.registry import METHODS, register_method
-from pren.runs.config import RunConfig
-from pren.runs.store.folder import RunFolder
+from pren.store.config import RunConfig
+from pren.store.folder import RunFolder
 from pren.training.batches import TrainingSet, batches
 
 

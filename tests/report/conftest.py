@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pren.runs.config import RunConfig
 from pren.runs.run import run_config
+from pren.store.config import RunConfig
 
 EVIL = "<img src=x onerror=window.hacked=1>\"'&amp;<svg onload=window.hacked=1>".replace("/", "")
 EVIL_FILE = "</script><script>window.hacked=1</script>.png".replace("/", "_")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pren.label.outcome import Outcome
 from pren.methods.registry import METHODS, create
 from pren.problem import Problem
 from pren.report.evidence import describe_apart, evidence
@@ -12,7 +13,7 @@ from pren.report.facts import most_confused
 from pren.report.image import ReportedImage
 from pren.report.quality import confusions
 from pren.report.reading import collect, confusions_of
-from pren.runs.reopening import Outcome, scorer
+from pren.runs.reopening import scorer
 
 
 def test_images_are_those_of_the_predictions(features):

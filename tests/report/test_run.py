@@ -9,8 +9,8 @@ from refusals import refused
 
 from pren.report import write_report
 from pren.report.reading import collect
-from pren.runs.result import load_result
-from pren.runs.store.folder import RunFolder
+from pren.runs.reopening import load_result
+from pren.store.folder import RunFolder
 
 from .conftest import fit, make_photographs
 

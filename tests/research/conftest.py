@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pren.runs.config import RunConfig
+from pren.store.config import RunConfig
 
 SMALL = {"rounds": 1, "initial_batches": 4, "batches": 2, "batch_size": 8, "hidden": [8], "lr": 3e-2}
 

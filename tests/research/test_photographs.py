@@ -9,7 +9,7 @@ from pren.images.extraction import Extractor
 from pren.research.comparison import ComparisonPlan, compare
 from pren.research.parameters import Parameters
 from pren.research.tuning import tune
-from pren.runs.config import RunConfig
+from pren.store.config import RunConfig
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from pren.research.reproduction import paper
 from pren.research.reproduction.claims import Finding, _verdict
 from pren.research.reproduction.complexity import WIDTH, _heads, complexity, multiply_adds, share_of_more_heads
 from pren.research.reproduction.sheets import Sheet, keep_sheets, read_sheets
-from pren.runs.config import RunConfig
+from pren.store.config import RunConfig
 
 
 def test_the_papers_rows_are_methods_here():

@@ -15,7 +15,7 @@ from pren.research import tuning
 from pren.research.comparison import ComparisonPlan, compare
 from pren.research.folds import open_folds
 from pren.research.tuning import attempt, search_space, tune
-from pren.runs.config import parse_config, read_yaml
+from pren.store.config import parse_config, read_yaml
 
 # Everything that is tuned of ESZSL, at its default.
 FIXED = {"feature_reg": 1.0, "signature_reg": 0.3, "features": "l2", "refinement": "none", "balance": 0.0}

@@ -8,14 +8,14 @@ import yaml
 from refusals import refused
 
 from pren.data import DATASETS, load, register_dataset
-from pren.describe import Signatures, combine, source_names
+from pren.data.describe import Signatures, combine, source_names
 from pren.problem import Answers, ClassTable, Problem
 from pren.research.comparison import ComparisonPlan, compare
 from pren.research.folds import open_folds
 from pren.research.parameters import Parameters
 from pren.research.tuning import search_space, tune
 from pren.research.weights import weight_space, weighted, weights_of
-from pren.runs.config import RunConfig, read_yaml
+from pren.store.config import RunConfig, read_yaml
 
 FIXED = {"feature_reg": 1.0, "signature_reg": 1.0, "features": "raw", "refinement": "none", "balance": 0.0}
 RATIO = "weight of noise"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from run_folders import run_folder
 
-from pren.runs.config import RunConfig
+from pren.store.config import RunConfig
 
 SMALL = {
     "heads": 4,

@@ -18,9 +18,9 @@ from pren.foundation.version import __version__
 from pren.methods.pren import PrEN
 from pren.methods.rivals.eszsl import ESZSL
 from pren.problem.scoring import top_classes
-from pren.runs.config import RunConfig, parse_config, read_yaml
 from pren.runs.reopening import evaluate_run
-from pren.runs.store.folder import RunFolder
+from pren.store.config import RunConfig, parse_config, read_yaml
+from pren.store.folder import RunFolder
 
 CASES = [(form, setting) for form in ("features", "images") for setting in ("zsl", "gzsl")]
 

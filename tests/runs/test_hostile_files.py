@@ -16,7 +16,7 @@ from run_folders import run_folder
 
 from pren.cli import __main__ as command_line
 from pren.methods.storage import read_model, write_model
-from pren.runs.store.manifest import with_checksum
+from pren.store.manifest import with_checksum
 
 pytestmark = pytest.mark.slow
 

@@ -15,8 +15,8 @@ from run_folders import run_folder
 
 from pren.foundation.errors import PrenError
 from pren.foundation.lock import LOCK, MOST_BYTES, Lock
-from pren.runs.result import load_state
-from pren.runs.store.folder import RunFolder
+from pren.runs.reopening import load_state
+from pren.store.folder import RunFolder
 
 HOSTILE = {
     "nothing": b"",

@@ -17,10 +17,9 @@ from safetensors.torch import load_file, save_file
 
 from pren.foundation.errors import PrenError
 from pren.methods.storage import read_model, write_model
-from pren.runs.reopening import evaluate_run
-from pren.runs.result import load_state
-from pren.runs.store.folder import RunFolder
-from pren.runs.store.manifest import with_checksum
+from pren.runs.reopening import evaluate_run, load_state
+from pren.store.folder import RunFolder
+from pren.store.manifest import with_checksum
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ from refusals import refused
 
 from pren.images.extraction import Extractor
 from pren.research.folds import open_folds
-from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
+from pren.store.config import RunConfig
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import yaml
 
 import pren
 from pren.cli import __main__ as command_line
-from pren.describe import ENCODERS
+from pren.data.describe import ENCODERS
 
 from .conftest import SMALL
 

@@ -12,9 +12,9 @@ from pren.images.extraction import Extractor
 from pren.images.files import ImageFiles
 from pren.images.torchvision_operators import import_timm
 from pren.problem import Answers, ClassTable, Problem
-from pren.runs.config import RunConfig
 from pren.runs.reopening import evaluate_run
-from pren.runs.store.folder import RunFolder
+from pren.store.config import RunConfig
+from pren.store.folder import RunFolder
 
 pytestmark = pytest.mark.slow
 

@@ -15,8 +15,8 @@ from safetensors.torch import load_file, save_file
 from pren.data import load
 from pren.foundation.errors import PrenError
 from pren.methods.storage import load_model
-from pren.runs.store.folder import RunFolder
-from pren.runs.store.manifest import write_manifest
+from pren.store.folder import RunFolder
+from pren.store.manifest import write_manifest
 
 CASES = [(form, setting) for form in ("features", "images") for setting in ("zsl", "gzsl")]
 

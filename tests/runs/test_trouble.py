@@ -15,8 +15,8 @@ from run_folders import run_folder
 from pren.cli import __main__ as command_line
 from pren.foundation.errors import PrenError
 from pren.runs import run as running
-from pren.runs.config import RunConfig
-from pren.runs.store.folder import RunFolder
+from pren.store.config import RunConfig
+from pren.store.folder import RunFolder
 
 pytestmark = pytest.mark.slow
 
@@ -200,7 +200,7 @@ TROUBLED = """
 import os, resource, subprocess, sys
 from pathlib import Path
 from pren.cli import __main__ as main
-from pren.runs.store.folder import RunFolder
+from pren.store.folder import RunFolder
 
 trouble, after, *arguments = sys.argv[1:]
 save = RunFolder.save_round

@@ -15,8 +15,8 @@ from PIL import Image
 from run_folders import run_folder
 
 from pren.cli import __main__ as command_line
-from pren.runs.config import RunConfig
-from pren.runs.store.folder import RunFolder
+from pren.store.config import RunConfig
+from pren.store.folder import RunFolder
 from tests.several.test_team import free_port
 
 PREN = (sys.executable, "-m", "pren.cli")

@@ -22,7 +22,7 @@ from pren.cli.progress import counted, interruptible, rehearsals
 from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
-    from pren.runs.result import RunResult
+    from pren.label.result import RunResult
 
 # Labelled images and the pile are of one kind, as those of one camera are.
 SAME_KIND: dict[str, Any] = {"shift": {"slant": 0.0, "blur": 0.0, "noise": 0.0}}
@@ -119,8 +119,8 @@ def _label_the_pile(folder: Path, report: bool, quiet: bool) -> RunResult:
 
     from pren.images.files import save_images
     from pren.methods.registry import DEFAULT
-    from pren.runs.config import RunConfig
     from pren.runs.run import Progress, run_config
+    from pren.store.config import RunConfig
 
     config = RunConfig(data="numbers", options=SAME_KIND, method=DEFAULT)
     with rehearsals(quiet) as on_rehearsal:

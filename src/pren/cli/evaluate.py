@@ -25,7 +25,7 @@ def evaluate(
     show_log(talk)
     from pren.evaluation import FIGURES, TITLES
     from pren.runs.reopening import evaluate_run
-    from pren.runs.store.folder import RunFolder
+    from pren.store.folder import RunFolder
 
     figures = evaluate_run(RunFolder.open(run), **where.said())
     if json:

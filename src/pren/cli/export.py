@@ -37,7 +37,7 @@ def export(
     check_new(out)
     from pren.label.export import export as write
     from pren.label.predictor import Predictor
-    from pren.runs.store.folder import RunFolder
+    from pren.store.folder import RunFolder
 
     folder = RunFolder(run)
     if folder.holds_run() and not folder.finished():

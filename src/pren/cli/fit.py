@@ -19,8 +19,8 @@ from pren.cli.progress import extraction, interruptible, rehearsals, rounds
 from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
-    from pren.runs.config import RunConfig
-    from pren.runs.result import RunResult, RunState
+    from pren.label.result import RunResult, RunState
+    from pren.store.config import RunConfig
 
 
 @dataclass(frozen=True)

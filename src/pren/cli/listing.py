@@ -32,7 +32,7 @@ def list_names(
 
         rows = [(name, find_backbone(name).summary) for name in list_backbones(pattern)]
     elif kind == "encoders":
-        from pren.describe import list_encoders
+        from pren.data.describe import list_encoders
 
         rows = list(list_encoders(pattern).items())
     else:

@@ -14,7 +14,7 @@ from pren.cli.output import Talk, print_json, say, show_log
 from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
-    from pren.runs.result import RunResult
+    from pren.label.result import RunResult
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def _opened(folder: Path, where: RunData) -> RunResult:
     """A run with its data; without them if they have moved and the user does not say where to."""
     from dataclasses import replace
 
-    from pren.runs.result import load_result
+    from pren.runs.reopening import load_result
 
     said = where.said()
     result = load_result(folder)

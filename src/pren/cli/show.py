@@ -30,7 +30,8 @@ def show(
 ) -> None:
     """Show the settings, the rounds and the results of a run."""
     show_log(talk)
-    from pren.runs.result import RunResult, load_state
+    from pren.label.result import RunResult
+    from pren.runs.reopening import load_state
 
     check_new(labels)
     state = load_state(run)

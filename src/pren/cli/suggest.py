@@ -27,8 +27,8 @@ def suggest(
     """List the photographs to label next: doubtful ones that are similar to many others."""
     show_log(talk)
     from pren.foundation.files import write_csv
-    from pren.runs.result import load_result
-    from pren.runs.suggest import suggest_for_run
+    from pren.label.suggest import suggest_for_run
+    from pren.runs.reopening import load_result
 
     check_new(out)
     found = suggest_for_run(load_result(run, with_data=True, **where.said()), count)

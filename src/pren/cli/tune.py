@@ -18,7 +18,7 @@ from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
     from pren.research.tuning import Trial, Tuned
-    from pren.runs.config import RunConfig
+    from pren.store.config import RunConfig
 
 
 @bundled
@@ -96,7 +96,7 @@ def _show(summary: dict[str, Any]) -> None:
 
 
 def _params_of(path: Path, method: str) -> dict[str, Any]:
-    from pren.runs.config import parse_config, read_yaml
+    from pren.store.config import parse_config, read_yaml
 
     config = parse_config(read_yaml(path), str(path))
     if config.method != method:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from pren.data.benchmarks.partition import DATA_SEED, Indices, random_share, shuffled
-from pren.describe import scaled_anew
+from pren.data.describe import scaled_anew
 from pren.foundation.errors import PrenError
 from pren.foundation.seeds import stream
 from pren.problem import Answers, ClassTable, Problem

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from pren.describe import Signatures
+from pren.data.describe import Signatures
 from pren.foundation.errors import PrenError
 from pren.foundation.seeds import stream
 from pren.problem import Answers, Problem, Setting

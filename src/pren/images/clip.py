@@ -1,7 +1,7 @@
 """Models of open_clip, whose image tower and text tower share a space (the extra ``clip``).
 
 A model is named ``clip:MODEL/TAG``, where the tag names trained weights, or ``clip:MODEL`` with the weights of a file.
-The image tower is a backbone; `pren.describe.clip` has the text tower.
+The image tower is a backbone; `pren.data.describe.clip` has the text tower.
 """
 
 from __future__ import annotations

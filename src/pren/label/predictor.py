@@ -29,7 +29,7 @@ from pren.methods.base import Method
 from pren.problem import UNKNOWN, candidates_of
 from pren.problem.inputs import CHUNK, Array, ArrayInputs, Inputs, as_inputs
 from pren.problem.scoring import top_classes
-from pren.runs.store.models import load_model
+from pren.store.models import load_model
 from pren.training.processes import single_process
 from pren.trust import Trust
 

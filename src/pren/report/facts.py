@@ -10,13 +10,13 @@ from functools import cached_property
 import numpy as np
 
 from pren.evaluation import FIGURES, TITLES
+from pren.label.summary import LabelSummary
 from pren.report.charts import Points
 from pren.report.evidence import Difference, Evidence
 from pren.report.image import ReportedImage, share_right
 from pren.report.photographs import Photographs
 from pren.report.scatter import Map
-from pren.runs.store.folder import Figures
-from pren.runs.summary import LabelSummary
+from pren.store.folder import Figures
 from pren.trust import Forecast
 from pren.trust.confidence import threshold
 from pren.trust.levels import LIKELY, SURE

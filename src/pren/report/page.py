@@ -20,8 +20,8 @@ from markupsafe import Markup
 
 from pren.foundation.files import write_bytes
 from pren.foundation.version import __version__
+from pren.label.summary import some
 from pren.report.words import counted, percent, short, shown, soft
-from pren.runs.summary import some
 from pren.trust.levels import LIKELY, SURE
 
 HERE = "pren.report"

@@ -12,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pren.evaluation import Metrics
+from pren.label.outcome import Outcome
+from pren.label.result import RunResult
+from pren.label.suggest import suggest_places
 from pren.methods.registry import METHODS
 from pren.problem import UNKNOWN, candidates_of
 from pren.problem.inputs import Inputs
@@ -23,9 +26,6 @@ from pren.report.image import ReportedImage
 from pren.report.photographs import Photographs
 from pren.report.scatter import make_map
 from pren.report.words import number
-from pren.runs.reopening import Outcome
-from pren.runs.result import RunResult
-from pren.runs.suggest import suggest_places
 
 History = Sequence[Mapping[str, Any]]  # figures differ between methods
 

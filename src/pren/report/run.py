@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pren.foundation.errors import PrenError
+from pren.label.result import RunResult
 from pren.report import gallery, quality
 from pren.report.facts import RunFacts
 from pren.report.page import Section, Written, render, write_page
 from pren.report.reading import collect
-from pren.runs.result import RunResult
-from pren.runs.store.folder import REPORT_FILE
+from pren.store.folder import REPORT_FILE
 
 # Each section has a template of its name. A function returns its facts, None to leave it out.
 SECTIONS: dict[str, Callable[[RunFacts], object | None]] = {

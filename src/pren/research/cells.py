@@ -16,8 +16,8 @@ from pren.methods.params import schema
 from pren.methods.registry import METHODS
 from pren.problem import Answers, Problem, Setting
 from pren.research.memory import peak_memory
-from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
+from pren.store.config import RunConfig
 
 
 class Cell(BaseModel):

@@ -19,8 +19,8 @@ from pren.research.folder import held_folder
 from pren.research.parameters import Parameters
 from pren.research.summary import Row, summarise
 from pren.research.tables import write_tables
-from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
+from pren.store.config import RunConfig
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from pren.foundation.errors import PrenError
 from pren.foundation.files import WRITING, check_links, make_folder, remove
 from pren.foundation.lock import LOCK, Lock
-from pren.runs.store.folder import REPORT_FILE
+from pren.store.folder import REPORT_FILE
 
 CELLS = "cells"  # the folder with the results of a comparison
 STUDY_FILE = "study.json"

@@ -9,8 +9,8 @@ from pren.data.survey import own_folds
 from pren.foundation.errors import PrenError
 from pren.images.extraction import OnProgress
 from pren.problem import Answers, Problem
-from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
+from pren.store.config import RunConfig
 
 FIXED_IN_A_FOLD = ("train_on", "seen_test")  # options that would use test inputs
 

@@ -25,7 +25,7 @@ from pren.research.store import Store
 from pren.research.summary import Row, summarise
 from pren.research.tables import percent_spread
 from pren.research.tuning import Study, Trial, read_study
-from pren.runs.store.folder import REPORT_FILE, RunFolder
+from pren.store.folder import REPORT_FILE, RunFolder
 
 DEPTH = 3  # of folders that may hold studies
 

@@ -10,7 +10,7 @@ from typing import Any
 from pren.foundation.errors import PrenError
 from pren.methods.registry import create
 from pren.research.weights import OPTION
-from pren.runs.config import RunConfig, parse_config, read_yaml
+from pren.store.config import RunConfig, parse_config, read_yaml
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from pren.research.folder import STUDY_FILE, held_folder
 from pren.research.folds import open_folds
 from pren.research.sampling import Sampler
 from pren.research.weights import OPTION, weight_space, weighted, weights_of, without_weights
-from pren.runs.config import RunConfig
+from pren.store.config import RunConfig
 
 CONFIG_FILE = "config.yaml"
 MOST_BYTES = 1 << 26

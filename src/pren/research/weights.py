@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pren.describe import reweighted, source_names
+from pren.data.describe import reweighted, source_names
 from pren.methods.space import Real, Space
 from pren.problem import Problem
-from pren.runs.config import RunConfig
+from pren.store.config import RunConfig
 
 NAME = "weight of {}"  # in a trial
 RATIO = Real(0.03, 30.0, log=True)  # of a source to the first one

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pren.data.arrays import read_vector
+from pren.data.describe import RECIPE_FILE, Recipe, read_recipe
 from pren.data.folder.class_tables import LONGEST_TEXT, read_class_rows
 from pren.data.folder.findings import Findings
 from pren.data.tables import normal
-from pren.describe import RECIPE_FILE, Recipe, read_recipe
 from pren.foundation.errors import PrenError
 from pren.foundation.files import make_folder, new_folder, write_json
 from pren.methods.base import Method
 from pren.methods.storage import MODEL_FILE, load_model
 from pren.problem import name_fault
-from pren.runs.store.folder import RunFolder
+from pren.store.folder import RunFolder
 
 Vector = NDArray[np.float64]
 

@@ -10,13 +10,13 @@ from typing import Any
 from lightning_fabric import Fabric
 
 from pren.foundation.errors import PrenError
+from pren.label.result import RunResult
 from pren.problem import Answers, Problem
-from pren.runs.config import RunConfig
 from pren.runs.outlook import outlooks
-from pren.runs.result import RunResult
 from pren.runs.run import Progress, run_config
 from pren.runs.settings import AUTO, Settings
-from pren.runs.store.folder import RunFolder
+from pren.store.config import RunConfig
+from pren.store.folder import RunFolder
 from pren.training.processes import agreed, share_text, single_process, watching
 
 log = logging.getLogger(__name__)

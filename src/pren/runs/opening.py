@@ -12,7 +12,7 @@ from pren.images.photographs import freeze, has_photographs, leave_out_unreadabl
 from pren.methods.base import Method
 from pren.methods.registry import METHODS, trains_backbone
 from pren.problem import Answers, Problem
-from pren.runs.config import RunConfig
+from pren.store.config import RunConfig
 from pren.training.processes import agreed, single_process
 
 

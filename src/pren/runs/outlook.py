@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from pren.foundation.errors import PrenError
 from pren.images.extraction import OnProgress
 from pren.methods.registry import METHODS
-from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
 from pren.runs.settings import AUTO, Settings
+from pren.store.config import RunConfig
 from pren.trust import Forecast, OnRehearsal, assess, usual_draws
 
 _ALIKE = {"features": "whitened", "refinement": "soft-kmeans"}

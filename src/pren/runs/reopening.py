@@ -1,81 +1,60 @@
-"""Open a run with its model and its data, and evaluate it."""
+"""Open a run that was made before: its result, its model with its data, its figures."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeGuard
+from pathlib import Path
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pren.evaluation import Marks, evaluate_marks, reliability
 from pren.foundation.errors import PrenError
 from pren.images.photographs import check_same_facts
-from pren.label.predictions import Predictions, named
-from pren.methods.base import Method
-from pren.problem import UNKNOWN, Answers, Problem
-from pren.problem.inputs import Inputs
-from pren.problem.scoring import scorer
-from pren.runs.config import RunConfig
+from pren.label.outcome import Outcome
+from pren.label.predictions import Predictions, read_csv
+from pren.label.result import RunPaths, RunResult, RunState
 from pren.runs.opening import open_problem
-from pren.runs.store.folder import Figures, RunFolder
-from pren.trust import Labels, Trust, label_pool
+from pren.store.config import RunConfig
+from pren.store.folder import PREDICTIONS, Figures, RunFolder
 
 
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """A fitted method, its data, and its labels of the pool.
+def load_state(folder: str | Path) -> RunState:
+    """Read a run folder: a `RunResult` if the run is finished."""
+    run = RunFolder.open(folder)
+    if run.finished():
+        return load_result(run)
+    return RunState(run.config(), run.history(), run.rounds_by_answers(), RunPaths(run.path))
 
-    Attributes:
-        method: The fitted method.
-        problem: The data that it was fitted to.
-        answers: None if there are none.
-        trust: How far to trust labels; None if that is not known.
-        labels: Of the whole pool, also doubtful ones.
-        marks: Of the whole pool, for evaluation.
+
+def load_result(
+    folder: str | Path | RunFolder,
+    *,
+    with_data: bool = False,
+    data: str | None = None,
+    root: str | None = None,
+    weights: str | None = None,
+    cache: str | None = None,
+) -> RunResult:
+    """Read the result of a finished run.
+
+    Args:
+        folder: The run folder.
+        with_data: Whether to open the data, too, and label the pool again.
+        data: Where the data are, if they have moved.
+        root: The folder of a data set, if it has moved.
+        weights: The weights of a frozen backbone, if they have moved.
+        cache: The cache of features, if it has moved.
+
+    Raises:
+        PrenError: If there is no finished run, its files are damaged, or the data have changed.
     """
-
-    method: Method
-    problem: Problem
-    answers: Answers | None
-    trust: Trust | None
-    labels: Labels
-    marks: Marks
-
-    @classmethod
-    def of(cls, method: Method, problem: Problem, answers: Answers | None, trust: Trust | None) -> Outcome:
-        """Label the pool."""
-        score, marks = scorer(method, problem), []
-
-        def watched(inputs: Inputs) -> NDArray[np.float64]:
-            scores = score(inputs)
-            marks.append(Marks.of(scores, problem.classes, problem.setting))
-            return scores
-
-        labels = label_pool(watched, problem, trust)
-        return cls(method, problem, answers, trust, labels, Marks.joined(marks))
-
-    def figures(self) -> Figures | None:
-        """How good labels and confidence are; None without answers."""
-        if not any_known(self.answers):
-            return None
-        known, labels = self.answers.known, self.labels
-        metrics = evaluate_marks(self.marks, self.answers, self.problem.classes, self.problem.setting)
-        return Figures(
-            **dict(metrics),
-            hashes=self.problem.fingerprint(),
-            rule=self.method.get_params().get("gzsl_rule"),
-            reliability=reliability(labels.confidence[known], (labels.classes == self.answers.labels)[known]),
-        )
-
-    def predictions(self, labels: Labels) -> Predictions:
-        """Labels of the pool with runners-up, for a table: files by name, also unreadable ones."""
-        answers, table = self.answers, self.problem.classes
-        names = named(None if answers is None else answers.names, len(labels.classes))
-        classes = np.stack([labels.classes, np.where(labels.classes == UNKNOWN, UNKNOWN, labels.runners_up)], axis=1)
-        scores = np.where(classes == UNKNOWN, np.nan, np.stack([labels.scores, labels.other_scores], axis=1))
-        found = Predictions(names, classes, scores, labels.confidence, labels.familiarity, ("",) * len(names), table)
-        return found if answers is None or answers.names is None else found.with_unreadable(answers.unreadable)
+    run = folder if isinstance(folder, RunFolder) else RunFolder.open(folder)
+    if not run.finished():
+        raise PrenError("run-unfinished", f"{run.path} is not finished: go on with 'pren fit --resume {run.path}'.")
+    outcome = open_run(run, data, root, weights, cache) if with_data else None
+    table = run.model().classes_ if outcome is None else outcome.method.classes_
+    labels = Predictions.of_rows(read_csv(run.path / PREDICTIONS), table)
+    config = run.config()
+    if data is not None:
+        config = config.model_copy(update={"data": data})  # where labels that a person gives are, too
+    return RunResult.of_folder(run, config, labels, outcome)
 
 
 def evaluate_run(
@@ -127,11 +106,6 @@ def open_run(
         check_same_facts(problem.extractor["facts"], model.extractor_["facts"])
     check_hashes(folder, config, problem.fingerprint())
     return Outcome.of(model, problem, answers, folder.trust())
-
-
-def any_known(answers: Answers | None) -> TypeGuard[Answers]:
-    """Whether any answer is known."""
-    return answers is not None and bool(answers.known.any())
 
 
 def check_hashes(folder: RunFolder, recorded: RunConfig, hashes: dict[str, str]) -> None:

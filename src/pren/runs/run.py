@@ -21,15 +21,16 @@ from pren.foundation.files import check_is_text
 from pren.foundation.version import __version__
 from pren.images.extraction import OnProgress
 from pren.label.formats import write_labels
+from pren.label.outcome import Outcome
+from pren.label.result import RunPaths, RunResult
 from pren.problem import Answers, Problem
 from pren.report import write_report
-from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
-from pren.runs.reopening import Outcome, check_hashes
-from pren.runs.result import RunPaths, RunResult, load_result
+from pren.runs.reopening import check_hashes, load_result
 from pren.runs.steps import OnRound, count_rehearsals, rehearse, train
-from pren.runs.store.checkpoint import State
-from pren.runs.store.folder import RunFolder
+from pren.store.checkpoint import State
+from pren.store.config import RunConfig
+from pren.store.folder import RunFolder
 from pren.training.processes import agreed, share_text, single_process, watching
 from pren.trust import OnRehearsal, only_sure
 

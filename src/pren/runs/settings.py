@@ -21,8 +21,8 @@ from pren.images.preprocessing import Geometry
 from pren.images.side_by_side import single_extractors
 from pren.methods.registry import METHODS, trains_backbone
 from pren.problem import Setting
-from pren.runs.config import RunConfig, parse_config, read_yaml
 from pren.runs.opening import check_trains_backbone
+from pren.store.config import RunConfig, parse_config, read_yaml
 
 log = logging.getLogger(__name__)
 

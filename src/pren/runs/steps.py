@@ -15,9 +15,9 @@ from pren.evaluation import round_figures
 from pren.foundation.errors import PrenError
 from pren.methods.base import Method
 from pren.problem import Answers, Problem
-from pren.runs.config import RunConfig
-from pren.runs.store.checkpoint import Checkpoint, State
-from pren.runs.store.folder import RunFolder
+from pren.store.checkpoint import Checkpoint, State
+from pren.store.config import RunConfig
+from pren.store.folder import RunFolder
 from pren.training.processes import agreed, share, share_text
 from pren.trust import OnRehearsal, Trust, assess, usual_draws
 

@@ -33,7 +33,7 @@ from pren.data.benchmarks.xlsa17_files import (
 )
 from pren.data.benchmarks.xlsa17_images import read_images
 from pren.data.benchmarks.xlsa17_sources import read_sources
-from pren.describe import Recipe, combine
+from pren.data.describe import Recipe, combine
 from pren.foundation.errors import PrenError
 from pren.foundation.files import sha256
 from pren.problem import Answers, ClassTable, Problem, Setting

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pren.data.benchmarks.mat import Shapes, mat_shapes, read_mat, texts, whole_numbers
 from pren.data.benchmarks.partition import Indices, Lists
-from pren.describe import Signatures
+from pren.data.describe import Signatures
 from pren.foundation.errors import PrenError
 from pren.foundation.files import read_bytes
 from pren.problem.inputs import ArrayInputs, Inputs, SelectedInputs

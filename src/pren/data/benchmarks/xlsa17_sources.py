@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from pren.data.benchmarks.mat import Shapes, mat_shapes, read_mat, texts
 from pren.data.benchmarks.partition import Indices
 from pren.data.benchmarks.xlsa17_files import LISTS, SPLITS_FILE, AttributeScale, Place, Splits
+from pren.data.describe import Signatures, source_names
 from pren.data.registry import ATTRIBUTES
-from pren.describe import Signatures, source_names
 from pren.foundation.errors import PrenError
 
 log = logging.getLogger(__name__)

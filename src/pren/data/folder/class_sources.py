@@ -11,10 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.data.folder.class_tables import DESCRIPTIONS, NAMES, SOURCES, VECTORS, ClassRows, Content, read_class_rows
-from pren.data.folder.findings import Findings
-from pren.data.folder.vectors import read_vectors
-from pren.describe import (
+from pren.data.describe import (
     DEFAULT_ENCODER,
     Recipe,
     Signatures,
@@ -24,6 +21,9 @@ from pren.describe import (
     source_names,
     templates_of,
 )
+from pren.data.folder.class_tables import DESCRIPTIONS, NAMES, SOURCES, VECTORS, ClassRows, Content, read_class_rows
+from pren.data.folder.findings import Findings
+from pren.data.folder.vectors import read_vectors
 from pren.foundation.errors import PrenError, quoted
 from pren.images.clip import PREFIX
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from itertools import combinations, pairwise
 
+from pren.data.describe import DEFAULT_ENCODER, KnownEncoder, find_encoder
 from pren.data.folder.class_tables import ClassRows, Content
 from pren.data.folder.findings import Findings
-from pren.describe import DEFAULT_ENCODER, KnownEncoder, find_encoder
 from pren.foundation.errors import PrenError, quoted
 
 MOST_COMPARED = 1000  # classes; each is compared with every other

@@ -13,8 +13,8 @@ from pren.research.cells import Result, Task, data_hashes, make_task
 from pren.research.parameters import Parameters
 from pren.research.reproduction.paper import Column
 from pren.research.summary import Spread
-from pren.runs.config import RunConfig
 from pren.runs.opening import open_problem
+from pren.store.config import RunConfig
 
 EMBEDDED: Column = ("numbers-features", "")
 # Takes ten minutes; the paper has 50 heads and 20 rounds.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from refusals import refused
 
-from pren.describe import ENCODERS, Recipe, encode, find_encoder, sentences
+from pren.data.describe import ENCODERS, Recipe, encode, find_encoder, sentences
 from pren.foundation.extras import how_to_install
 
 pytestmark = pytest.mark.slow

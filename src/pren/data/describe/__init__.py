@@ -1,7 +1,7 @@
 """Signatures: a vector for each class, from attributes or from words."""
 
-from pren.describe.combine import combine, reweighted, scaled_anew, source_names
-from pren.describe.encoders import (
+from pren.data.describe.combine import combine, reweighted, scaled_anew, source_names
+from pren.data.describe.encoders import (
     ENCODERS,
     TEMPLATES,
     Encoder,
@@ -12,9 +12,9 @@ from pren.describe.encoders import (
     register_encoder,
     templates_of,
 )
-from pren.describe.recipe import RECIPE_FILE, Recipe, in_templates, read_recipe
-from pren.describe.sentences import DEFAULT as DEFAULT_ENCODER
-from pren.describe.table import Signatures
+from pren.data.describe.recipe import RECIPE_FILE, Recipe, in_templates, read_recipe
+from pren.data.describe.sentences import DEFAULT as DEFAULT_ENCODER
+from pren.data.describe.table import Signatures
 
 __all__ = [
     "DEFAULT_ENCODER",

@@ -13,17 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pren.evaluation import FIGURES, TITLES
-from pren.foundation.errors import PrenError
 from pren.label.formats import write_labels
-from pren.label.predictions import Predictions, read_csv
+from pren.label.outcome import Outcome
+from pren.label.predictions import Predictions
 from pren.label.predictor import Predictor
+from pren.label.summary import LabelSummary
 from pren.methods.base import Method
 from pren.methods.registry import METHODS
 from pren.methods.storage import MODEL_FILE
-from pren.runs.config import RunConfig
-from pren.runs.reopening import Outcome, open_run
-from pren.runs.store.folder import PREDICTIONS, REPORT_FILE, Figures, RunFolder
-from pren.runs.summary import LabelSummary
+from pren.store.config import RunConfig
+from pren.store.folder import PREDICTIONS, REPORT_FILE, Figures, RunFolder
 from pren.trust import Forecast
 
 # Parameters for photographs, which have no effect on features of a frozen backbone.
@@ -263,45 +262,3 @@ class RunResult(RunState):
             outcome=outcome,
             missing=missing,
         )
-
-
-def load_state(folder: str | Path) -> RunState:
-    """Read a run folder: a `RunResult` if the run is finished."""
-    run = RunFolder.open(folder)
-    if run.finished():
-        return load_result(run)
-    return RunState(run.config(), run.history(), run.rounds_by_answers(), RunPaths(run.path))
-
-
-def load_result(
-    folder: str | Path | RunFolder,
-    *,
-    with_data: bool = False,
-    data: str | None = None,
-    root: str | None = None,
-    weights: str | None = None,
-    cache: str | None = None,
-) -> RunResult:
-    """Read the result of a finished run.
-
-    Args:
-        folder: The run folder.
-        with_data: Whether to open the data, too, and label the pool again.
-        data: Where the data are, if they have moved.
-        root: The folder of a data set, if it has moved.
-        weights: The weights of a frozen backbone, if they have moved.
-        cache: The cache of features, if it has moved.
-
-    Raises:
-        PrenError: If there is no finished run, its files are damaged, or the data have changed.
-    """
-    run = folder if isinstance(folder, RunFolder) else RunFolder.open(folder)
-    if not run.finished():
-        raise PrenError("run-unfinished", f"{run.path} is not finished: go on with 'pren fit --resume {run.path}'.")
-    outcome = open_run(run, data, root, weights, cache) if with_data else None
-    table = run.model().classes_ if outcome is None else outcome.method.classes_
-    labels = Predictions.of_rows(read_csv(run.path / PREDICTIONS), table)
-    config = run.config()
-    if data is not None:
-        config = config.model_copy(update={"data": data})  # where labels that a person gives are, too
-    return RunResult.of_folder(run, config, labels, outcome)

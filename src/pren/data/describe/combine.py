@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.describe.table import Signatures
+from pren.data.describe.table import Signatures
 from pren.foundation.errors import PrenError
 
 Table = NDArray[np.float64]

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.describe.table import Signatures
+from pren.data.describe.table import Signatures
 from pren.foundation.errors import PrenError
 from pren.foundation.registry import Registry
 from pren.images.cache import FeatureCache
@@ -59,11 +59,11 @@ def find_encoder(name: str) -> Encoder:
     sentence-transformers, on the hub or a path.
     """
     if name.startswith(PREFIX):
-        from pren.describe.clip import ClipEncoder
+        from pren.data.describe.clip import ClipEncoder
 
         return ClipEncoder(name)
     if "/" in name and name not in ENCODERS:
-        from pren.describe.sentences import SentenceEncoder
+        from pren.data.describe.sentences import SentenceEncoder
 
         return SentenceEncoder(name)
     return ENCODERS[name]
@@ -72,7 +72,7 @@ def find_encoder(name: str) -> Encoder:
 def templates_of(encoder: str) -> tuple[str, ...]:
     """The sentences for names that fit an encoder; their vectors are averaged."""
     if encoder.startswith(PREFIX):
-        from pren.describe.clip import ClipEncoder
+        from pren.data.describe.clip import ClipEncoder
 
         return ClipEncoder.templates
     if encoder in ENCODERS and isinstance(known := ENCODERS[encoder], KnownEncoder):

@@ -26,7 +26,7 @@ from typing import Any
 
 from pydantic import Field
 
-from pren.describe import RECIPE_FILE
+from pren.data.describe import RECIPE_FILE
 from pren.evaluation import Metrics, Reliability
 from pren.foundation.errors import PrenError, reason
 from pren.foundation.files import (
@@ -44,8 +44,7 @@ from pren.foundation.lock import LOCK, Lock
 from pren.methods.base import Method
 from pren.methods.registry import create
 from pren.methods.storage import MODEL_FILE, load_model, save_model
-from pren.runs.config import MOST_BYTES, RunConfig, parse_config, read_yaml
-from pren.runs.store.checkpoint import (
+from pren.store.checkpoint import (
     Checkpoint,
     State,
     latest_checkpoint,
@@ -53,7 +52,8 @@ from pren.runs.store.checkpoint import (
     read_state,
     save_checkpoint,
 )
-from pren.runs.store.manifest import MANIFEST, checksum_holds, verify, with_checksum, write_manifest
+from pren.store.config import MOST_BYTES, RunConfig, parse_config, read_yaml
+from pren.store.manifest import MANIFEST, checksum_holds, verify, with_checksum, write_manifest
 from pren.trust import TRUST_FILE, Trust
 
 CONFIG_FILE = "config.yaml"

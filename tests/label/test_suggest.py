@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pren.runs.suggest import _doubt
+from pren.label.suggest import _doubt
 
 
 def test_a_label_is_doubtful_if_it_is_unsure_then_if_its_lead_is_small():

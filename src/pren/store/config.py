@@ -21,7 +21,7 @@ from pren.images.weights import absolute_weights
 from pren.methods.base import Method
 from pren.methods.registry import DEFAULT, METHODS, create, trains_backbone
 from pren.problem import Answers, Problem
-from pren.runs.store.manifest import FORMAT, check_format
+from pren.store.manifest import FORMAT, check_format
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class RunConfig(BaseModel):
     """Data, method and parameters.
 
     Attributes:
-        format: The version of the format; see `pren.runs.store.manifest`.
+        format: The version of the format; see `pren.store.manifest`.
         data: A registered name, or the path of a file or a folder.
         root: The folder of a data set that is not embedded.
         split: The split; None for the default.

@@ -20,7 +20,7 @@ from pren.foundation.files import new_folder, read_bytes, write_json, write_tens
 from pren.methods.base import Method
 from pren.methods.network import ROUND_NUMBER
 from pren.methods.storage import MODEL_FILE, load_model, save_model
-from pren.runs.store.manifest import verify, write_manifest
+from pren.store.manifest import verify, write_manifest
 
 TRAINING_FILE = "training.safetensors"
 STATE_FILE = "state.json"

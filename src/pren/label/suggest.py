@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from pren.data.folder.labels import LABELS, read_given
 from pren.foundation.errors import PrenError
+from pren.label.outcome import Outcome
+from pren.label.result import RunResult
 from pren.problem import UNKNOWN
-from pren.runs.reopening import Outcome
-from pren.runs.result import RunResult
 from pren.trust import STRANGE, suggest
 
 

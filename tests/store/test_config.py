@@ -7,7 +7,7 @@ from refusals import refused
 
 from pren.methods.pren import PrEN
 from pren.methods.rivals.eszsl import ESZSL
-from pren.runs.config import RunConfig, parse_config, read_yaml
+from pren.store.config import RunConfig, parse_config, read_yaml
 
 
 class TestResolved:

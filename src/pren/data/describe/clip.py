@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pren.describe.encoders import KnownEncoder
+from pren.data.describe.encoders import KnownEncoder
 from pren.images.clip import ClipName, text_tower
 from pren.images.weights import weights_digest
 

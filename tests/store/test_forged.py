@@ -10,9 +10,9 @@ from refusals import refused
 from run_folders import run_folder
 from safetensors.torch import load_file, save_file
 
-from pren.runs.store.checkpoint import FILES, STATE_FILE, TRAINING_FILE
-from pren.runs.store.folder import CONFIG_FILE, RunFolder, result_files
-from pren.runs.store.manifest import with_checksum, write_manifest
+from pren.store.checkpoint import FILES, STATE_FILE, TRAINING_FILE
+from pren.store.folder import CONFIG_FILE, RunFolder, result_files
+from pren.store.manifest import with_checksum, write_manifest
 
 pytestmark = pytest.mark.slow
 

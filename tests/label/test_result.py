@@ -9,7 +9,7 @@ from refusals import refused
 
 import pren
 from pren.cli import __main__ as command_line
-from pren.runs.result import load_state
+from pren.runs.reopening import load_state
 
 HOW = {"method": "eszsl", "rehearsals": 2}
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pren.describe.encoders import ENCODERS, KnownEncoder
+from pren.data.describe.encoders import ENCODERS, KnownEncoder
 from pren.foundation.errors import PrenError
 from pren.foundation.extras import how_to_install
 from pren.foundation.files import is_folder

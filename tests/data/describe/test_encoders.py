@@ -7,7 +7,7 @@ import pytest
 import torch
 from refusals import refused
 
-from pren.describe import ENCODERS, Signatures, encode, register_encoder
+from pren.data.describe import ENCODERS, Signatures, encode, register_encoder
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pren.methods import storage
 from pren.methods.base import Method
-from pren.runs.store.folder import RunFolder
+from pren.store.folder import RunFolder
 
 
 def load_model(folder: str | Path) -> Method:

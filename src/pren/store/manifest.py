@@ -88,8 +88,8 @@ def check_format(number: int, where: Path | str) -> None:
     if number != FORMAT:
         raise PrenError(
             "format-other",
-            f"{where} was written by another version of pren (format {number}, not {FORMAT}): fit again with the command "
-            "in its config.yaml, under 'record'. Its model still works: copy model.safetensors to a folder of its own.",
+            f"{where} was written by another version of pren (format {number}, not {FORMAT}): fit again with the "
+            "command in its config.yaml, under 'record'. Its model still works: copy model.safetensors to a folder of its own.",
         )
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from pren.describe import Signatures, combine, reweighted, scaled_anew, source_names
+from pren.data.describe import Signatures, combine, reweighted, scaled_anew, source_names
 
 NAMES = tuple("abcdef")
 SEEN = np.array([True, False, True, True, False, True])

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from pren.describe.combine import root_mean_square
-from pren.describe.encoders import encode
-from pren.describe.table import Signatures
+from pren.data.describe.combine import root_mean_square
+from pren.data.describe.encoders import encode
+from pren.data.describe.table import Signatures
 from pren.foundation.errors import PrenError, suggest
 from pren.foundation.files import read_bytes
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pren.label.predictions import Predictions, Row
+from pren.label.summary import MANY, LabelSummary
 from pren.problem import ClassTable
-from pren.runs.summary import MANY, LabelSummary
 
 
 def summary(unseen, seen=None, rows=()):
