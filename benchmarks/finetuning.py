@@ -29,7 +29,7 @@ from pren.data import load
 from pren.evaluation import evaluate
 from pren.images.files import image_files
 from pren.methods.registry import create
-from pren.research.memory import peak_memory
+from pren.research.cells import peak_memory
 from pren.runs.opening import open_problem
 from pren.store.config import RunConfig
 

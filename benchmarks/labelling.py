@@ -31,7 +31,7 @@ from pren.images.extraction import BATCH_ON_CPU, WORKERS, Extractor, FrozenBackb
 from pren.images.files import ImageFiles
 from pren.images.folders import list_images
 from pren.images.photographs import freeze
-from pren.label import Wanted, label
+from pren.label.job import Wanted, label
 from pren.label.predictor import Predictor
 from pren.methods.rivals.eszsl import ESZSL
 from pren.problem import ClassTable, Problem

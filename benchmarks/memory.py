@@ -21,7 +21,7 @@ from benchmarks.tables import Table
 from benchmarks.timing import Settings
 from pren.core.voting import Network
 from pren.problem.inputs import ArrayInputs
-from pren.research.memory import peak_memory
+from pren.research.cells import peak_memory
 from pren.training.chunks import apply, images_for_heads
 
 MB = 1e6

@@ -22,7 +22,7 @@ from pren.data import load
 from pren.foundation.errors import PrenError
 from pren.methods.registry import create
 from pren.problem import Problem
-from pren.research.memory import peak_memory
+from pren.research.cells import peak_memory
 
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "pren-pool": ("pren-pool", {}),

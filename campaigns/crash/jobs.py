@@ -20,8 +20,8 @@ from pren.cli.options import parse_assignments
 from pren.images.cache import ROWS_FILE
 from pren.images.extraction import Extractor
 from pren.images.torchvision_operators import import_timm
-from pren.label import parts_folder
 from pren.label.job import ROWS
+from pren.label.parts import parts_folder
 from pren.runs.run import run_config
 from pren.store.config import RunConfig
 

@@ -11,90 +11,60 @@ from typing import TYPE_CHECKING, Any
 from pren.foundation.version import __version__
 
 if TYPE_CHECKING:
-    from pren.data import list_datasets, load, register_dataset
-    from pren.data.describe import register_encoder
-    from pren.evaluation import evaluate
-    from pren.foundation.errors import PrenError
-    from pren.images.backbones import list_backbones
-    from pren.images.photographs import freeze
-    from pren.images.registered import register_backbone
-    from pren.label.predictions import Predictions
-    from pren.label.predictor import Predictor
-    from pren.label.result import RunResult
-    from pren.methods.base import Method
-    from pren.methods.pren import PrEN
-    from pren.methods.pren_pool import PrENPool
-    from pren.methods.registry import create, list_methods, register_method
-    from pren.methods.rivals.eszsl import ESZSL
-    from pren.problem import Answers, ClassTable, Problem
-    from pren.runs.fit import fit
-    from pren.runs.reopening import load_result
-    from pren.runs.run import Progress
-    from pren.store.models import load_model
-    from pren.trust import Trust, assess
+    from pren.data import list_datasets as list_datasets
+    from pren.data import load as load
+    from pren.data import register_dataset as register_dataset
+    from pren.data.describe import register_encoder as register_encoder
+    from pren.evaluation import evaluate as evaluate
+    from pren.foundation.errors import PrenError as PrenError
+    from pren.images.backbones import list_backbones as list_backbones
+    from pren.images.photographs import freeze as freeze
+    from pren.images.registered import register_backbone as register_backbone
+    from pren.label.predictions import Predictions as Predictions
+    from pren.label.predictor import Predictor as Predictor
+    from pren.label.result import RunResult as RunResult
+    from pren.methods.base import Method as Method
+    from pren.methods.pren import PrEN as PrEN
+    from pren.methods.pren_pool import PrENPool as PrENPool
+    from pren.methods.registry import create as create
+    from pren.methods.registry import list_methods as list_methods
+    from pren.methods.registry import register_method as register_method
+    from pren.methods.rivals.eszsl import ESZSL as ESZSL
+    from pren.problem import Answers as Answers
+    from pren.problem import ClassTable as ClassTable
+    from pren.problem import Problem as Problem
+    from pren.runs.fit import fit as fit
+    from pren.runs.reopening import load_result as load_result
+    from pren.runs.run import Progress as Progress
+    from pren.store.models import load_model as load_model
+    from pren.trust import Trust as Trust
+    from pren.trust import assess as assess
 
-_HOMES = {
-    "Answers": "pren.problem",
-    "ClassTable": "pren.problem",
-    "ESZSL": "pren.methods.rivals.eszsl",
-    "Method": "pren.methods.base",
-    "PrEN": "pren.methods.pren",
-    "PrENPool": "pren.methods.pren_pool",
-    "PrenError": "pren.foundation.errors",
-    "Predictions": "pren.label.predictions",
-    "Predictor": "pren.label.predictor",
-    "Problem": "pren.problem",
-    "Progress": "pren.runs.run",
-    "RunResult": "pren.label.result",
-    "Trust": "pren.trust",
-    "assess": "pren.trust",
-    "create": "pren.methods.registry",
-    "evaluate": "pren.evaluation",
-    "fit": "pren.runs.fit",
-    "freeze": "pren.images.photographs",
-    "list_backbones": "pren.images.backbones",
-    "list_datasets": "pren.data",
-    "list_methods": "pren.methods.registry",
-    "load": "pren.data",
-    "load_model": "pren.store.models",
-    "load_result": "pren.runs.reopening",
-    "register_backbone": "pren.images.registered",
-    "register_dataset": "pren.data",
-    "register_encoder": "pren.data.describe",
-    "register_method": "pren.methods.registry",
+_NAMES = {
+    "pren.data": "list_datasets load register_dataset",
+    "pren.data.describe": "register_encoder",
+    "pren.evaluation": "evaluate",
+    "pren.foundation.errors": "PrenError",
+    "pren.images.backbones": "list_backbones",
+    "pren.images.photographs": "freeze",
+    "pren.images.registered": "register_backbone",
+    "pren.label.predictions": "Predictions",
+    "pren.label.predictor": "Predictor",
+    "pren.label.result": "RunResult",
+    "pren.methods.base": "Method",
+    "pren.methods.pren": "PrEN",
+    "pren.methods.pren_pool": "PrENPool",
+    "pren.methods.registry": "create list_methods register_method",
+    "pren.methods.rivals.eszsl": "ESZSL",
+    "pren.problem": "Answers ClassTable Problem",
+    "pren.runs.fit": "fit",
+    "pren.runs.reopening": "load_result",
+    "pren.runs.run": "Progress",
+    "pren.store.models": "load_model",
+    "pren.trust": "Trust assess",
 }
-
-__all__ = [
-    "ESZSL",
-    "Answers",
-    "ClassTable",
-    "Method",
-    "PrEN",
-    "PrENPool",
-    "Predictions",
-    "Predictor",
-    "PrenError",
-    "Problem",
-    "Progress",
-    "RunResult",
-    "Trust",
-    "__version__",
-    "assess",
-    "create",
-    "evaluate",
-    "fit",
-    "freeze",
-    "list_backbones",
-    "list_datasets",
-    "list_methods",
-    "load",
-    "load_model",
-    "load_result",
-    "register_backbone",
-    "register_dataset",
-    "register_encoder",
-    "register_method",
-]
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+__all__ = sorted([*_HOMES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

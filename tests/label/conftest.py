@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pren.label import Wanted, job, label
+from pren.label import job
+from pren.label.job import Wanted, label
 from pren.label.predictor import Predictor
 from pren.methods.rivals.eszsl import ESZSL
 

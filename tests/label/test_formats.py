@@ -9,7 +9,7 @@ import pytest
 from refusals import refused
 
 from pren.foundation.files import from_cell
-from pren.label import WRITERS, find_writer
+from pren.label.formats import WRITERS, find_writer
 from pren.label.predictions import Row, read_csv
 
 HOSTILE = '=cmd|" /C calc"!A0\n\x1b[31m, é'

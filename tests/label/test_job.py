@@ -12,7 +12,9 @@ from refusals import refused
 from pren.foundation.errors import PrenError
 from pren.foundation.files import WRITING, write_bytes
 from pren.foundation.lock import Lock
-from pren.label import WRITERS, Wanted, job, label, parts
+from pren.label import job, parts
+from pren.label.formats import WRITERS
+from pren.label.job import Wanted, label
 from pren.label.parts import parts_folder, was_finished
 from pren.label.predictor import Predictor
 

@@ -6,8 +6,7 @@ import pytest
 from refusals import refused
 
 from pren.evaluation import evaluate_scores
-from pren.research.cells import Result, compute, data_hashes, make_task
-from pren.research.memory import peak_memory
+from pren.research.cells import Result, compute, data_hashes, make_task, peak_memory
 from pren.research.store import Store
 
 

@@ -33,8 +33,7 @@ from pren.cli import (
 from pren.cli.launch import leave, speaks_for_its_machine
 from pren.cli.output import complain
 from pren.foundation.allocation import keep_memory
-from pren.foundation.errors import PrenError, SharedError
-from pren.foundation.text import visible
+from pren.foundation.errors import PrenError, SharedError, visible
 from pren.foundation.version import __version__
 
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])  # typer does not export it

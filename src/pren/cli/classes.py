@@ -96,8 +96,6 @@ def _numbers(assignments: list[str]) -> dict[str, float]:
         except ValueError:
             number = math.nan
         if not key.strip() or not math.isfinite(number):
-            raise PrenError(
-                "option-value", f"--attributes takes NAME=NUMBER, such as striped=1,hooves=0, not {part!r}."
-            )
+            raise PrenError("option-value", f"--attributes takes NAME=NUMBER, such as striped=1,tail=0, not {part!r}.")
         numbers[key.strip()] = number
     return numbers

@@ -147,7 +147,7 @@ def _address(processes: Processes) -> tuple[str, int]:
     host, colon, port = processes.main_address.rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise PrenError(
-            "option-value", f"--main-address takes HOST:PORT, such as node0:29500, not {processes.main_address!r}."
+            "option-value", f"--main-address is HOST:PORT, such as node0:29500, not {processes.main_address!r}."
         )
     return host.strip("[]"), int(port)
 

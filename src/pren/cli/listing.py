@@ -50,9 +50,7 @@ def _list_stages(kind: str, name: str, json: bool) -> None:
     from pren.images.finetune.tails import stages_of
 
     if kind != "backbones":
-        raise PrenError(
-            "option-conflict", f"Only backbones have stages, not {kind}: pren list backbones --stages NAME."
-        )
+        raise PrenError("option-conflict", "Only backbones have stages: pren list backbones --stages NAME.")
     found = stages_of(name)
     if json:
         print_json([{"name": s.name, "shape": list(s.shape), "bytes": s.bytes_per_image} for s in found])

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pren.cli.options import output_option
-from pren.foundation.text import visible
+from pren.foundation.errors import visible
 
 
 def stdout() -> Console:

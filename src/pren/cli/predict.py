@@ -17,8 +17,10 @@ from pren.cli.progress import continued, extraction
 from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
-    from pren.label import Labelled, Predictions, Sorter, Wanted
+    from pren.label.job import Labelled, Wanted
+    from pren.label.predictions import Predictions
     from pren.label.predictor import Opened, Predictor
+    from pren.label.sorting import Sorter
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +54,7 @@ class TableChoice:
     def sorter(self, predictor: Predictor, opened: Opened) -> Sorter | None:
         """The sorter; None without --sort-into."""
         from pren.foundation.files import make_folder
-        from pren.label import Sorter
+        from pren.label.sorting import Sorter
 
         if self.sort_into is None:
             return None
@@ -93,7 +95,9 @@ def predict(
     After an interruption, the same command with --out continues.
     """
     show_log(talk)
-    from pren.label import Wanted, find_writer, label, parts_folder, was_finished
+    from pren.label.formats import find_writer
+    from pren.label.job import Wanted, label
+    from pren.label.parts import parts_folder, was_finished
 
     out, wanted = where.table(), Wanted(top, among, min_accuracy)
     if out is None and (where.form is not None or processes.devices * processes.nodes > 1):

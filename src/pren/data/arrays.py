@@ -17,7 +17,7 @@ from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from pren.data.benchmarks.partition import shuffled
-from pren.data.hold_out import held_out
+from pren.data.folds import held_out
 from pren.foundation.errors import PrenError, suggest
 from pren.problem import UNKNOWN, Answers, Problem, Setting, label_indices
 from pren.problem.inputs import ArrayInputs, Inputs, JoinedInputs

@@ -47,3 +47,8 @@ def reason(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"it lacks {quoted(str(error.args[0]) if error.args else '')}"
     return str(error) or type(error).__name__
+
+
+def visible(text: object) -> str:
+    """The text with control characters as escapes: names of classes and files can hold some that a terminal obeys."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from pren.label.predictions import Predictions
 from pren.problem import UNKNOWN, Setting
 from pren.trust import STRANGE
-from pren.trust.levels import LIKELY, SURE, LevelCounts
+from pren.trust.confidence import LIKELY, SURE, LevelCounts
 
 MANY = 3  # times the median number of inputs is suspicious
 FEW_NAMES = 5

@@ -140,14 +140,7 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
             raise PrenError("one-process", f"{self.name} runs in one process: leave out --devices and --nodes.")
 
     def scores(self, inputs: Inputs | Array) -> NDArray[np.float64]:
-        """Score every class.
-
-        Args:
-            inputs: N inputs of the shape that the method was fitted with.
-
-        Returns:
-            (N, L), larger is better, columns in the order of the class table.
-        """
+        """Score every class for N inputs: (N, L), larger is better, columns in the order of the class table."""
         return self._run(self._whole(), self._ready(inputs))
 
     def predict(self, inputs: Inputs | Array, among: str | None = None) -> NDArray[np.str_]:
@@ -158,7 +151,7 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
             among: "unseen", "seen" or "all"; by default "unseen" in ZSL and "all" in GZSL.
 
         Returns:
-            (N,) names of classes.
+            (N,) names.
         """
         rows = best_candidate(self.scores(inputs), self.classes_.among(among or candidates_of(self.setting_)))
         return self.classes_.named(rows)
@@ -166,9 +159,7 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
     def predict_proba(self, inputs: Inputs | Array, among: str | None = None) -> NDArray[np.float64]:
         """The share of each class in each input, by the method's own model; `pren.assess` says how far to trust labels.
 
-        Args:
-            inputs: N inputs.
-            among: As for `predict`.
+        The arguments are those of `predict`.
 
         Returns:
             (N, L), rows of sum 1, 0 for classes that are no candidates.
@@ -187,8 +178,7 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
     def attribute_weights(self, inputs: Inputs | Array) -> NDArray[np.float64] | None:
         """How much every attribute counts for each of N inputs.
 
-        Returns:
-            w (N, m) so that scores without γ are w · a_c for the signature a_c; None if they are no such sum.
+        w (N, m) so that scores without γ are w · a_c for the signature a_c; None if they are no such sum.
         """
         return None
 

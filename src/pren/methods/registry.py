@@ -42,74 +42,37 @@ class MethodEntry:
 
 DEFAULT = "pren-pool"  # what `pren fit` takes when no method is named
 METHODS: Registry[MethodEntry] = Registry("method")
-for _entry in (
-    MethodEntry(
-        "pren-pool",
-        "PrEN-Pool",
-        "classes placed by signatures, then by the pool; the default (transductive)",
-        "pren_pool:PrENPool",
-    ),
-    MethodEntry(
-        "pren", "PrEN", "K heads with projected signatures vote and teach each other (transductive)", "pren:PrEN"
-    ),
-    MethodEntry(
-        "pren-no-projection",
-        "PrEN w/o Proj",
-        "PrEN whose heads all see the original signatures (transductive)",
-        "pren:PrEN",
-        {"projection": False},
-    ),
-    MethodEntry(
-        "progressive",
-        "Progressive Training",
-        "one head, original signatures, every unseen class a candidate (transductive)",
-        "pren:PrEN",
-        {"heads": 1, "projection": False, "subsets": "all"},
-    ),
-    MethodEntry("eszsl", "ESZSL", "bilinear compatibility in closed form (inductive)", "rivals.eszsl:ESZSL"),
-    MethodEntry(
-        "devise", "DeViSE", "bilinear compatibility, every violated margin counts (inductive)", "rivals.devise:DeViSE"
-    ),
-    MethodEntry("ale", "ALE", "bilinear compatibility, violated margins count by rank (inductive)", "rivals.ale:ALE"),
-    MethodEntry("sje", "SJE", "bilinear compatibility, the worst violated margin counts (inductive)", "rivals.sje:SJE"),
-    MethodEntry("latem", "LatEm †", "several bilinear maps, the best one counts (inductive)", "rivals.latem:LatEm"),
-    MethodEntry("sync", "SynC", "classifiers mixed from those of similar seen classes (inductive)", "rivals.sync:SynC"),
-    MethodEntry("sae", "SAE S→F", "linear autoencoder, signatures decoded to features (inductive)", "rivals.sae:SAE"),
-    MethodEntry(
-        "sae-f2s",
-        "SAE F→S",
-        "linear autoencoder, features encoded to signatures (inductive)",
-        "rivals.sae:SAE",
-        {"direction": "f2s"},
-    ),
-    MethodEntry(
-        "conse", "ConSE †", "signatures of the most probable seen classes, averaged (inductive)", "rivals.conse:ConSE"
-    ),
-    MethodEntry(
-        "ridge-s2v", "Ridge s→v", "signatures regressed to class means of features (inductive)", "rivals.ridge:RidgeS2V"
-    ),
-    MethodEntry("clip", "CLIP", "cosine of a CLIP model's two towers, nothing learned (inductive)", "rivals.clip:CLIP"),
-    MethodEntry(
-        "uda",
-        "UDA †",
-        "signatures as sparse codes, the dictionary adapted to the pool (transductive)",
-        "rivals.uda:UDA",
-    ),
-    MethodEntry("dcl", "DCL †", "linear SVMs on trusted and diverse pseudo-labels (transductive)", "rivals.dcl:DCL"),
-    MethodEntry(
-        "revise",
-        "ReViSE †",
-        "two autoencoders with a common code teach themselves (transductive)",
-        "rivals.revise:ReViSE",
-    ),
-    MethodEntry(
-        "gfzsl", "GFZSL", "Gaussians predicted from signatures, adapted by EM (transductive)", "rivals.gfzsl:GFZSL"
-    ),
-    MethodEntry(
-        "qfsl", "QFSL †", "a network whose pool must lie among the unseen classes (transductive)", "rivals.qfsl:QFSL"
-    ),
-):
-    METHODS.add(_entry.name, _entry)
+# Name, title, home and summary.
+_TABLE = """\
+pren-pool | PrEN-Pool | pren_pool:PrENPool | classes placed by signatures, then by the pool; the default (transductive)
+pren | PrEN | pren:PrEN | K heads with projected signatures vote and teach each other (transductive)
+pren-no-projection | PrEN w/o Proj | pren:PrEN | PrEN whose heads all see the original signatures (transductive)
+progressive | Progressive Training | pren:PrEN | one head, original signatures, any unseen class possible (transductive)
+eszsl | ESZSL | rivals.eszsl:ESZSL | bilinear compatibility in closed form (inductive)
+devise | DeViSE | rivals.devise:DeViSE | bilinear compatibility, every violated margin counts (inductive)
+ale | ALE | rivals.ale:ALE | bilinear compatibility, violated margins count by rank (inductive)
+sje | SJE | rivals.sje:SJE | bilinear compatibility, the worst violated margin counts (inductive)
+latem | LatEm † | rivals.latem:LatEm | several bilinear maps, the best one counts (inductive)
+sync | SynC | rivals.sync:SynC | classifiers mixed from those of similar seen classes (inductive)
+sae | SAE S→F | rivals.sae:SAE | linear autoencoder, signatures decoded to features (inductive)
+sae-f2s | SAE F→S | rivals.sae:SAE | linear autoencoder, features encoded to signatures (inductive)
+conse | ConSE † | rivals.conse:ConSE | signatures of the most probable seen classes, averaged (inductive)
+ridge-s2v | Ridge s→v | rivals.ridge:RidgeS2V | signatures regressed to class means of features (inductive)
+clip | CLIP | rivals.clip:CLIP | cosine of a CLIP model's two towers, nothing learned (inductive)
+uda | UDA † | rivals.uda:UDA | signatures as sparse codes, the dictionary adapted to the pool (transductive)
+dcl | DCL † | rivals.dcl:DCL | linear SVMs on trusted and diverse pseudo-labels (transductive)
+revise | ReViSE † | rivals.revise:ReViSE | two autoencoders with a common code teach themselves (transductive)
+gfzsl | GFZSL | rivals.gfzsl:GFZSL | Gaussians predicted from signatures, adapted by EM (transductive)
+qfsl | QFSL † | rivals.qfsl:QFSL | a network whose pool must lie among the unseen classes (transductive)
+"""
+_PRESETS: dict[str, dict[str, Any]] = {
+    "pren-no-projection": {"projection": False},
+    "progressive": {"heads": 1, "projection": False, "subsets": "all"},
+    "sae-f2s": {"direction": "f2s"},
+}
+for _line in _TABLE.splitlines():
+    _name, _title, _home, _summary = _line.split(" | ")
+    METHODS.add(_name, MethodEntry(_name, _title, _summary, _home, _PRESETS.get(_name, {})))
 
 
 def register_method(name: str, *, title: str, summary: str, **preset: Any) -> Callable[[type[Method]], type[Method]]:
@@ -143,9 +106,7 @@ def create(name: str, **params: Any) -> Method:
     unknown = params.keys() - entry.method.params.keys()
     foreign = sorted(unknown & METHODS["pren"].method.params.keys()) if unknown and name == DEFAULT else []
     if foreign:  # the default may stand for a method that was not named, and most advice is about PrEN
-        raise PrenError(
-            "param-unknown", f"{entry.title} has no parameter {', '.join(foreign)}, but PrEN has: add --method pren."
-        )
+        raise PrenError("param-unknown", f"Only PrEN has a parameter {', '.join(foreign)}: add --method pren.")
     return entry.method(**validate(entry.method, {**params, **entry.preset}))
 
 

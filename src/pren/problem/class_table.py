@@ -105,9 +105,7 @@ def label_indices(labels: Array | Sequence[str], names: Sequence[str]) -> NDArra
     outside = (array < 0) | (array >= len(names))
     if outside.any():
         place = int(outside.argmax())
-        raise PrenError(
-            "label-unknown", f"Label {array[place]} (input {place}) is not a row from 0 to {len(names) - 1}."
-        )
+        raise PrenError("label-unknown", f"Label {array[place]} (input {place}) is no row from 0 to {len(names) - 1}.")
     return array.astype(np.int64)
 
 
@@ -144,15 +142,11 @@ def _check_names(names: Sequence[str]) -> None:
 def _check_signatures(names: Sequence[str], table: NDArray[np.float64]) -> None:
     bad = ~np.isfinite(table).all(axis=1)
     if bad.any():
-        raise PrenError(
-            "not-finite", f"The signature of class {names[int(bad.argmax())]!r} holds NaN or infinite values."
-        )
+        raise PrenError("not-finite", f"The signature of class {names[int(bad.argmax())]!r} holds NaN or infinity.")
     zero = ~table.any(axis=1)
     if zero.any():
         name = names[int(zero.argmax())]
-        raise PrenError(
-            "signature-zero", f"The signature of class {name!r} is all zeros: fill it in or remove the class."
-        )
+        raise PrenError("signature-zero", f"The signature of class {name!r} is all zeros: fill it in or remove it.")
 
 
 def _warn_of_twins(names: Sequence[str], table: NDArray[np.float64]) -> None:

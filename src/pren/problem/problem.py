@@ -88,8 +88,8 @@ class Problem:
         source: Where the problem comes from (names, hashes, choices), recorded with every run.
         given: (N_pool,) the classes that a person has given to inputs of the pool, for training; `UNKNOWN` elsewhere.
             They must be candidates. None if there are none.
-        recipe: How the signatures were made (`pren.data.describe.Recipe`, JSON-ready), so that a class can be added to a
-            model later; {} if not known.
+        recipe: How the signatures were made (`pren.data.describe.Recipe`, JSON-ready), to add a class to a model later;
+            {} if not known.
     """
 
     train: Inputs

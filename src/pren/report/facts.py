@@ -18,8 +18,7 @@ from pren.report.photographs import Photographs
 from pren.report.scatter import Map
 from pren.store.folder import Figures
 from pren.trust import Forecast
-from pren.trust.confidence import threshold
-from pren.trust.levels import LIKELY, SURE
+from pren.trust.confidence import LIKELY, SURE, threshold
 
 Confused = Mapping[tuple[str, str], float]  # (one class, the other) -> how many inputs
 

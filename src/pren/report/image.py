@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from pren.trust import STRANGE
-from pren.trust.levels import LIKELY
+from pren.trust.confidence import LIKELY
 
 
 @dataclass(frozen=True, slots=True)  # there may be millions

@@ -22,7 +22,7 @@ from pren.foundation.files import write_bytes
 from pren.foundation.version import __version__
 from pren.label.summary import some
 from pren.report.words import counted, percent, short, shown, soft
-from pren.trust.levels import LIKELY, SURE
+from pren.trust.confidence import LIKELY, SURE
 
 HERE = "pren.report"
 

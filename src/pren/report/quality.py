@@ -16,7 +16,7 @@ from pren.report.image import mean_confidence, share_right
 from pren.report.matrix import MOST_CLASSES, Matrix, draw_matrix, order_classes
 from pren.report.scatter import Drawing, draw_map
 from pren.report.words import percent
-from pren.trust.levels import SURE
+from pren.trust.confidence import SURE
 
 CURVE_POINTS = 80
 BESIDE = 10  # up to this many classes, a table fits beside the matrix

@@ -6,7 +6,7 @@ import re
 
 from markupsafe import Markup, escape
 
-from pren.foundation.text import visible
+from pren.foundation.errors import visible
 
 
 def shown(value: object) -> object:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import resource
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -15,7 +18,6 @@ from pren.foundation.version import __version__
 from pren.methods.params import schema
 from pren.methods.registry import METHODS
 from pren.problem import Answers, Problem, Setting
-from pren.research.memory import peak_memory
 from pren.runs.opening import open_problem
 from pren.store.config import RunConfig
 
@@ -95,11 +97,7 @@ def make_task(config: RunConfig, hashes: dict[str, str], seed: int | None) -> Ta
 
 
 def compute(task: Task) -> Result:
-    """Fit, score the pool and evaluate, in this process.
-
-    Raises:
-        PrenError: If the data have changed, or the method cannot be fitted to them.
-    """
+    """Fit, score the pool and evaluate, in this process."""
     problem, answers = open_problem(task.config)
     if answers is None or data_hashes(problem, answers) != task.cell.hashes:
         raise PrenError("data-changed", "The data have changed since the comparison started: start it again.")
@@ -117,3 +115,12 @@ def compute(task: Task) -> Result:
         predict_seconds=round(predicted - fitted, 4),
         peak_bytes=peak_memory(),
     )
+
+
+def peak_memory() -> int:
+    """In bytes. On Linux a child inherits its parent's `ru_maxrss`, but not VmHWM."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return next(int(line.split()[1]) * 1024 for line in status.read_text().splitlines() if "VmHWM" in line)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -18,11 +18,7 @@ SHEETS_FILE = "sheets.json"  # the tables of a reproduction
 
 @contextmanager
 def held_folder(path: Path, command: str = "") -> Iterator[None]:
-    """Lock a folder that is new, empty, or holds only experiments against other writers.
-
-    Raises:
-        PrenError: If it holds something else, or another process writes there.
-    """
+    """Lock a folder that is new, empty, or holds only experiments against other writers."""
     make_folder(path)
     lock = Lock(path, command)
     try:

@@ -177,11 +177,7 @@ def is_experiment(folder: Path) -> bool:
 
 
 def report_experiments(folder: Path, out: Path | None = None) -> Written:
-    """Write the report of a folder of experiments; by default as `report.html` in it.
-
-    Raises:
-        PrenError: If a result is damaged, there is none, or the report cannot be written.
-    """
+    """Write the report of a folder of experiments; by default as `report.html` in it."""
     sheets = read_sheets(folder)
     # The tables of a reproduction already show its cells.
     comparisons = [] if sheets else _comparisons(folder)

@@ -38,11 +38,7 @@ class Parameters:
         return {name: value for name, value in given.items() if name != "seed"}
 
     def with_weights(self, config: RunConfig) -> RunConfig:
-        """The configuration with the weights of signature sources that its parameters were tuned with.
-
-        Raises:
-            PrenError: If it has other weights.
-        """
+        """The configuration with the weights of signature sources that its parameters were tuned with."""
         found = self._tuned_for(config)
         if found is None or (chosen := found.options.get(OPTION)) == (said := config.options.get(OPTION)):
             return config

@@ -11,8 +11,8 @@ from itertools import groupby
 from pathlib import Path
 
 from pren.evaluation import FIGURES, TITLES
+from pren.foundation.errors import visible
 from pren.foundation.files import write_bytes, write_csv
-from pren.foundation.text import visible
 from pren.problem import Setting
 from pren.research.summary import Row, Spread
 

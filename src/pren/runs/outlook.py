@@ -55,9 +55,7 @@ def candidates(config: RunConfig) -> list[RunConfig]:
     if config.method != AUTO:
         return [config]
     if config.params:
-        raise PrenError(
-            "option-conflict", f"--method {AUTO} chooses parameters: omit --set {', '.join(config.params)}."
-        )
+        raise PrenError("option-conflict", f"--method {AUTO} sets parameters: omit --set {', '.join(config.params)}.")
     return [config.model_copy(update={"method": name, "params": params}) for name, params in CANDIDATES]
 
 

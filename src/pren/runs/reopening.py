@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pren.foundation.errors import PrenError
 from pren.images.photographs import check_same_facts
@@ -15,6 +15,15 @@ from pren.store.config import RunConfig
 from pren.store.folder import PREDICTIONS, Figures, RunFolder
 
 
+class Moved(NamedTuple):
+    """Where data, the folder of a data set, weights of a frozen backbone or the cache are now; None if not moved."""
+
+    data: str | None = None
+    root: str | None = None
+    weights: str | None = None
+    cache: str | None = None
+
+
 def load_state(folder: str | Path) -> RunState:
     """Read a run folder: a `RunResult` if the run is finished."""
     run = RunFolder.open(folder)
@@ -23,24 +32,13 @@ def load_state(folder: str | Path) -> RunState:
     return RunState(run.config(), run.history(), run.rounds_by_answers(), RunPaths(run.path))
 
 
-def load_result(
-    folder: str | Path | RunFolder,
-    *,
-    with_data: bool = False,
-    data: str | None = None,
-    root: str | None = None,
-    weights: str | None = None,
-    cache: str | None = None,
-) -> RunResult:
+def load_result(folder: str | Path | RunFolder, *, with_data: bool = False, **moved: str | None) -> RunResult:
     """Read the result of a finished run.
 
     Args:
         folder: The run folder.
         with_data: Whether to open the data, too, and label the pool again.
-        data: Where the data are, if they have moved.
-        root: The folder of a data set, if it has moved.
-        weights: The weights of a frozen backbone, if they have moved.
-        cache: The cache of features, if it has moved.
+        **moved: Where `data`, `root`, `weights` or `cache` are now, if they have moved; see `Moved`.
 
     Raises:
         PrenError: If there is no finished run, its files are damaged, or the data have changed.
@@ -48,28 +46,23 @@ def load_result(
     run = folder if isinstance(folder, RunFolder) else RunFolder.open(folder)
     if not run.finished():
         raise PrenError("run-unfinished", f"{run.path} is not finished: go on with 'pren fit --resume {run.path}'.")
-    outcome = open_run(run, data, root, weights, cache) if with_data else None
+    where = Moved(**moved)
+    outcome = open_run(run, where) if with_data else None
     table = run.model().classes_ if outcome is None else outcome.method.classes_
     labels = Predictions.of_rows(read_csv(run.path / PREDICTIONS), table)
     config = run.config()
-    if data is not None:
-        config = config.model_copy(update={"data": data})  # where labels that a person gives are, too
+    if where.data is not None:
+        config = config.model_copy(update={"data": where.data})  # where labels that a person gives are, too
     return RunResult.of_folder(run, config, labels, outcome)
 
 
-def evaluate_run(
-    folder: RunFolder,
-    data: str | None = None,
-    root: str | None = None,
-    weights: str | None = None,
-    cache: str | None = None,
-) -> Figures:
-    """Evaluate the model of a run; the arguments are those of `open_run`.
+def evaluate_run(folder: RunFolder, **moved: str | None) -> Figures:
+    """Label the pool of a run again and compare with the answers; `moved` is as for `load_result`.
 
     Raises:
         PrenError: If there are no answers, or the data have changed.
     """
-    found = open_run(folder, data, root, weights, cache).figures()
+    found = open_run(folder, Moved(**moved)).figures()
     if found is None:
         raise PrenError(
             "no-answers",
@@ -79,29 +72,20 @@ def evaluate_run(
     return found
 
 
-def open_run(
-    folder: RunFolder,
-    data: str | None = None,
-    root: str | None = None,
-    weights: str | None = None,
-    cache: str | None = None,
-) -> Outcome:
+def open_run(folder: RunFolder, moved: Moved) -> Outcome:
     """The model of a run, its data, and its labels of the pool.
-
-    The arguments say where data, root, weights of a frozen backbone or cache are, if they have moved.
 
     Raises:
         PrenError: If the data have changed.
     """
     config = folder.config()
-    given = {"data": data, "root": root, "cache": cache}
-    moved: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    if weights is not None:
+    update: dict[str, Any] = {key: value for key, value in moved._asdict().items() if value is not None}
+    if "weights" in update:
         if config.extractor is None:
             raise PrenError("option-conflict", f"The model in {folder.path} contains its weights: omit --weights.")
-        moved["extractor"] = config.extractor.model_copy(update={"weights": weights})
+        update["extractor"] = config.extractor.model_copy(update={"weights": update.pop("weights")})
     model = folder.model()
-    problem, answers = open_problem(config.model_copy(update=moved), fitted=model)
+    problem, answers = open_problem(config.model_copy(update=update), fitted=model)
     if problem.extractor is not None and model.extractor_ is not None:
         check_same_facts(problem.extractor["facts"], model.extractor_["facts"])
     check_hashes(folder, config, problem.fingerprint())

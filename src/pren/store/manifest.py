@@ -45,20 +45,14 @@ def write_manifest(folder: Path, names: Iterable[str], run: str) -> None:
 
 
 def verify(folder: Path, needed: Iterable[str], run: str) -> None:
-    """Check the files of a folder against its manifest, which must list the needed ones and name the run.
-
-    Raises:
-        PrenError: Naming every file that is missing or has changed.
-    """
+    """Check the files of a folder against its manifest, which must list the needed ones and name the run."""
     try:
         manifest = _Manifest.model_validate_json(read_bytes(folder / MANIFEST, MOST_BYTES))
     except ValueError:
         raise PrenError("damaged", f"{folder / MANIFEST} is damaged.") from None
     check_format(manifest.format, folder / MANIFEST)
     if manifest.run != run:
-        raise PrenError(
-            "other-run", f"{folder} belongs to another run (other data or settings): restore the right one."
-        )
+        raise PrenError("other-run", f"{folder} belongs to another run (data or settings): restore the right one.")
     unlisted = sorted(set(needed) - set(manifest.files))
     if unlisted:
         raise PrenError("damaged", f"{folder / MANIFEST} is damaged: it does not list {', '.join(unlisted)}.")
@@ -89,7 +83,7 @@ def check_format(number: int, where: Path | str) -> None:
         raise PrenError(
             "format-other",
             f"{where} was written by another version of pren (format {number}, not {FORMAT}): fit again with the "
-            "command in its config.yaml, under 'record'. Its model still works: copy model.safetensors to a folder of its own.",
+            "command in its config.yaml. Its model still works: copy model.safetensors to a folder of its own.",
         )
 
 

@@ -10,10 +10,6 @@ from pren.store.folder import RunFolder
 
 
 def load_model(folder: str | Path) -> Method:
-    """Load the model of a run folder, or of a folder that `Method.save` or `pren classes` wrote.
-
-    Raises:
-        PrenError: If there is none, or it is damaged.
-    """
+    """Load the model of a run folder, or of a folder that `Method.save` or `pren classes` wrote."""
     saved = (Path(folder) / storage.MODEL_FILE).is_file() and not RunFolder(folder).holds_run()
     return storage.load_model(folder) if saved else RunFolder.open(folder).model()

@@ -54,11 +54,7 @@ class Trainer:
             self._loss, self._wrapped_optimizer = fabric.setup(self._loss, optimizer)
 
     def train(self, images: TrainingSet, order: Iterable[Places]) -> float:
-        """Take one step per batch; returns the mean loss, NaN without batches.
-
-        Raises:
-            PrenError: If the loss or a weight is NaN or infinite.
-        """
+        """Take one step per batch; returns the mean loss, NaN without batches."""
         self._loss.train()
         losses = []
         for step, batch in enumerate(order, start=1):

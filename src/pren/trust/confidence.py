@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,8 @@ from pren.methods.formulas import Formula, Sides, count_below, on_arrays
 from pren.problem import ClassTable
 
 Vector = NDArray[np.float64]
+SURE: Final = 0.95  # the least confidence of a label that is called sure, and the share of safe labels that is right
+LIKELY: Final = 0.5  # of one that is called likely; below it, a label is doubtful
 HUGE = 1e300
 ROUNDING = 1e-9
 GROUPS = ("unseen", "seen")  # in GZSL a lead means something else for seen classes
@@ -163,3 +165,11 @@ def threshold(confidence: Vector, precision: float) -> float:
     expected = np.cumsum(values * counts) / np.cumsum(counts)  # never rises: the surest come first
     enough = np.flatnonzero(expected >= precision - ROUNDING)
     return float(values[enough[-1]]) if len(enough) else float("inf")
+
+
+class LevelCounts(NamedTuple):
+    """How many labels are of each level."""
+
+    sure: int
+    likely: int
+    doubtful: int

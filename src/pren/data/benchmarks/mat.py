@@ -36,11 +36,7 @@ def mat_shapes(path: Path) -> Shapes:
 
 
 def read_mat(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
-    """Read some variables of a ``.mat`` file (MATLAB's version 4 to 7): real numbers, or objects that are strings.
-
-    Raises:
-        PrenError: If the file cannot be read, or lacks a required variable, or one of them holds something else.
-    """
+    """Read some variables of a ``.mat`` file (MATLAB's version 4 to 7): real numbers, or objects that are strings."""
     arrays = _READER.ask(path, (*required, *optional))[1]
     missing = [name for name in required if name not in arrays]
     if missing:

@@ -21,9 +21,17 @@ from pren.data.describe import (
     source_names,
     templates_of,
 )
-from pren.data.folder.class_tables import DESCRIPTIONS, NAMES, SOURCES, VECTORS, ClassRows, Content, read_class_rows
+from pren.data.folder.class_tables import (
+    DESCRIPTIONS,
+    NAMES,
+    SOURCES,
+    VECTORS,
+    ClassRows,
+    Content,
+    read_class_rows,
+    read_vectors,
+)
 from pren.data.folder.findings import Findings
-from pren.data.folder.vectors import read_vectors
 from pren.foundation.errors import PrenError, quoted
 from pren.images.clip import PREFIX
 
@@ -61,11 +69,7 @@ class Wording:
         return (self.template,) if isinstance(self.template, str) else tuple(self.template)
 
     def sources(self, folder: Path) -> list[str]:
-        """The named sources, or else the first one that the folder has a file for.
-
-        Raises:
-            PrenError: If the folder lacks a named source, or an encoder is given for numbers only.
-        """
+        """The named sources, or else the first one that the folder has a file for."""
         has = [name for name, file in SOURCES.items() if os.path.lexists(folder / file)]
         if self.signatures is None:
             if self.encoder is not None:  # an encoder needs words

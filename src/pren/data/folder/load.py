@@ -30,7 +30,7 @@ from pren.data.folder.class_sources import Wording, make_signatures, read_source
 from pren.data.folder.class_tables import ClassRows
 from pren.data.folder.findings import Finding, Findings
 from pren.data.folder.labels import ANSWERS, LABELS, POOL, compare, note_seen, read_labels
-from pren.data.hold_out import held_out
+from pren.data.folds import held_out
 from pren.data.tables import normal
 from pren.foundation.errors import PrenError, quoted
 from pren.foundation.files import is_folder, sha256

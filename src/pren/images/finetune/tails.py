@@ -46,9 +46,7 @@ def give_tail(network: nn.Module, tail: dict[str, Tensor]) -> None:
     weights = {name.removeprefix(prefix): value for name, value in tail.items() if name.startswith(prefix)}
     known = cast(TimmBackbone, network).model.state_dict()
     if not weights or any(name not in known or known[name].shape != value.shape for name, value in weights.items()):
-        raise PrenError(
-            "weights-other", "The weights of the last stages do not fit this backbone: fit the model again."
-        )
+        raise PrenError("weights-other", "The weights of the last stages do not fit this backbone: fit again.")
     cast(TimmBackbone, network).model.load_state_dict({**known, **weights})
 
 

@@ -48,9 +48,7 @@ class LinearMethod(Method):
     def _fit(self, problem: Problem) -> None:
         weights = self._learn(problem)
         if not np.isfinite(weights).all():
-            raise PrenError(
-                "diverged", f"The weights of {self.name} are not finite: try a smaller lr or other features."
-            )
+            raise PrenError("diverged", f"Weights of {self.name} are not finite: try a smaller lr or other features.")
         self.weights_ = weights
 
     def _scorer(self) -> nn.Module:

@@ -100,11 +100,7 @@ def keep_sheets(folder: Path, sheets: Sequence[Sheet]) -> None:
 
 
 def read_sheets(folder: Path) -> list[Sheet]:
-    """The sheets of a folder; none if nothing was reproduced there.
-
-    Raises:
-        PrenError: If the file is damaged.
-    """
+    """The sheets of a folder; none if nothing was reproduced there."""
     path = folder / SHEETS_FILE
     if not path.exists():
         return []
