@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pren.foundation.version import __version__
+from pren.foundation.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from pren.data import list_datasets as list_datasets

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pren.evaluation import Marks, evaluate_marks, reliability
-from pren.label.predictions import Predictions, named
+from pren.label.predictions import Predictions
 from pren.methods.base import Method
 from pren.problem import UNKNOWN, Answers, Problem
 from pren.problem.inputs import Inputs
@@ -67,7 +67,8 @@ class Outcome:
     def predictions(self, labels: Labels) -> Predictions:
         """Labels of the pool with runners-up, for a table: files by name, also unreadable ones."""
         answers, table = self.answers, self.problem.classes
-        names = named(None if answers is None else answers.names, len(labels.classes))
+        numbered = tuple(map(str, range(len(labels.classes))))
+        names = numbered if answers is None or answers.names is None else answers.names
         classes = np.stack([labels.classes, np.where(labels.classes == UNKNOWN, UNKNOWN, labels.runners_up)], axis=1)
         scores = np.where(classes == UNKNOWN, np.nan, np.stack([labels.scores, labels.other_scores], axis=1))
         found = Predictions(names, classes, scores, labels.confidence, labels.familiarity, ("",) * len(names), table)

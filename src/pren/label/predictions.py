@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -190,11 +190,6 @@ def read_csv(path: Path) -> Iterator[Row]:
                 )
     except (OSError, ValueError, LookupError, TypeError, AttributeError, csv.Error) as error:
         raise PrenError("damaged", f"{path} is not a table of labels that pren wrote: {reason(error)}") from error
-
-
-def named(inputs: Sequence[str] | None, count: int) -> tuple[str, ...]:
-    """The names of inputs: their files, or their numbers."""
-    return tuple(map(str, range(count))) if inputs is None else tuple(inputs)
 
 
 def _share(value: float) -> float | None:
