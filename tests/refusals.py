@@ -1,7 +1,8 @@
-"""What a user can cause is refused: tests look at the code of the error and at the facts in it, not at sentences."""
+"""Refusals and warnings: tests look at the code of an error, the logger of a warning and the facts in it, not at sentences."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,3 +21,8 @@ def refused(expected: str) -> Iterator[pytest.ExceptionInfo[PrenError]]:
     assert caught.value.code == code, f"{caught.value.code}: {message}"
     assert message.strip()
     assert [fact for fact in facts if fact not in message] == [], message
+
+
+def warnings_by(logger: str, caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What one logger warned of."""
+    return [one.getMessage() for one in caplog.records if (one.name, one.levelno) == (logger, logging.WARNING)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from refusals import refused
 
-from pren.evaluation import Curve, Marks, best_gamma, evaluate, evaluate_marks, trade_off
+from pren.evaluation import Curve, Marks, best_gamma, evaluate_marks, evaluate_scores, trade_off
 from pren.problem import UNKNOWN, Answers, ClassTable
 
 
@@ -39,7 +39,7 @@ def cases(draw: st.DrawFn) -> Case:
 def test_parts_of_the_images_give_the_same_figures(case, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(case.scores)), max_size=3)))
     parts = [Marks.of(part, case.classes, "gzsl") for part in np.split(case.scores, cuts)]
-    whole = evaluate(case.scores, case.answers, case.classes, "gzsl")
+    whole = evaluate_scores(case.scores, case.answers, case.classes, "gzsl")
     assert evaluate_marks(Marks.joined(parts), case.answers, case.classes, "gzsl") == whole
 
 
@@ -91,7 +91,7 @@ def test_the_area_matches_a_plain_loop(case: Case) -> None:
     points = [slow_u_and_s(case, gamma) for gamma in all_gammas(case)]
     area = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in pairwise(points))
     assert curve_of(case).area() == pytest.approx(area, abs=1e-12)
-    assert evaluate(case.scores, case.answers, case.classes, "gzsl").ausuc == curve_of(case).area()
+    assert evaluate_scores(case.scores, case.answers, case.classes, "gzsl").ausuc == curve_of(case).area()
 
 
 @given(st.lists(cases(), min_size=1, max_size=3))
@@ -107,7 +107,7 @@ def test_the_best_gamma_matches_a_plain_loop(several: list[Case]) -> None:
 def test_gamma_taken_off_gives_what_the_curve_says(case: Case) -> None:
     gamma, h = best_gamma([curve_of(case)])
     stacked = case.scores - gamma * case.classes.seen
-    assert evaluate(stacked, case.answers, case.classes, "gzsl").h == pytest.approx(h, abs=1e-12)
+    assert evaluate_scores(stacked, case.answers, case.classes, "gzsl").h == pytest.approx(h, abs=1e-12)
 
 
 @given(cases(), st.integers(-8, 8))
@@ -138,13 +138,13 @@ def test_infinite_scores_have_no_trade_off_but_are_evaluated() -> None:
     classes = ClassTable.build(["a", "b"], np.eye(2), np.array([True, False]))
     scores, answers = np.array([[0.0, -np.inf], [0.0, 1.0]]), Answers(np.array([0, 1]))
     assert trade_off(scores, answers, classes) is None
-    metrics = evaluate(scores, answers, classes, "gzsl")
+    metrics = evaluate_scores(scores, answers, classes, "gzsl")
     assert (metrics.h, metrics.ausuc) == (1.0, None)
 
 
 def test_zsl_has_no_area() -> None:
     classes = ClassTable.build(["a", "b"], np.eye(2), np.array([True, False]))
-    assert evaluate(np.eye(2), Answers(np.array([1, 1])), classes, "zsl").ausuc is None
+    assert evaluate_scores(np.eye(2), Answers(np.array([1, 1])), classes, "zsl").ausuc is None
 
 
 def test_no_curve_at_all() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from refusals import refused
+from refusals import refused, warnings_by
 
 from pren.images.backbones import find_backbone
 from pren.images.files import ImageFiles
@@ -197,6 +197,8 @@ def test_wrong_parameters_are_explained_before_they_are_used(problem, params):
 
 def test_a_preparation_that_has_no_effect_on_images_is_said_to_have_none(problem, fitted, caplog):
     assert same_bits(fit(problem), fitted)
-    assert "has no effect" not in caplog.text
+    assert warnings_by("pren.methods.end_to_end", caplog) == []
     assert same_bits(fit(problem, features="whitened"), fitted)
-    assert "features=whitened has no effect on images that a backbone learns from" in caplog.text
+    (message,) = warnings_by("pren.methods.end_to_end", caplog)
+    assert "features=whitened" in message
+    assert "--frozen" in message

@@ -19,7 +19,7 @@ from pren.methods.base import Method
 from pren.methods.pren import PrEN
 from pren.methods.registry import METHODS
 from pren.methods.rivals.eszsl import ESZSL
-from pren.methods.storage import MODEL_FILE, load_model, write_model
+from pren.methods.storage import FORMAT, MODEL_FILE, load_model, write_model
 
 
 def read(folder):
@@ -186,7 +186,9 @@ class TestDamage:
         self.refuse(saved)
 
     @pytest.mark.parametrize(
-        "header", ["", "nonsense", "[]", "3", "null", "{}", '{"format": 2}', "[" * 100_000], ids=lambda text: text[:20]
+        "header",
+        ["", "nonsense", "[]", "3", "null", "{}", f'{{"format": {FORMAT}}}', "[" * 100_000],
+        ids=lambda text: text[:20],
     )
     def test_a_header_that_is_none(self, saved, header):
         tensors, _ = read(saved)
@@ -196,8 +198,7 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("key", "value"),
         [
-            ("format", 1),
-            ("format", 3),
+            ("format", str(FORMAT)),
             ("format", None),
             ("method", "perceptron"),
             ("method", 3),
@@ -233,9 +234,9 @@ class TestDamage:
 
     def test_another_format_number_is_named(self, saved):
         tensors, header = read(saved)
-        for number in (1, 3):
+        for number in (FORMAT - 1, FORMAT + 1):
             write(saved, tensors, {**header, "format": number})
-            self.refuse(saved, f"format-other {number} 2")
+            self.refuse(saved, f"format-other {number} {FORMAT}")
 
     @pytest.mark.slow
     def test_any_flipped_bit(self, saved):

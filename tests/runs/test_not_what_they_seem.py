@@ -16,10 +16,11 @@ from run_folders import run_folder
 from safetensors.torch import load_file, save_file
 
 from pren.foundation.errors import PrenError
+from pren.methods.storage import FORMAT as MODEL_FORMAT
 from pren.methods.storage import read_model, write_model
 from pren.runs.reopening import evaluate_run, load_state
 from pren.store.folder import RunFolder
-from pren.store.manifest import with_checksum
+from pren.store.manifest import FORMAT, with_checksum
 
 pytestmark = pytest.mark.slow
 
@@ -360,7 +361,7 @@ INVALID = [
     _facts(params={"heads": "many"}),
     _facts(method="os.system"),
     _facts(class_names=["a"]),
-    _facts(format=3),
+    _facts(format=MODEL_FORMAT + 1),
 ]
 
 
@@ -380,7 +381,15 @@ class TestSealed:
         assert content_of(folder) == before
 
     @pytest.mark.parametrize(
-        "change", [{"format": 3}, {"format": 1}, {"more": 1}, {"files": {}}, {"run": "0"}, {"files": {"../x": {}}}]
+        "change",
+        [
+            {"format": FORMAT + 1},
+            {"format": FORMAT - 1},
+            {"more": 1},
+            {"files": {}},
+            {"run": "0"},
+            {"files": {"../x": {}}},
+        ],
     )
     @pytest.mark.parametrize("state", ROUND)
     def test_a_manifest(self, state, change, runs, copy):
@@ -392,9 +401,9 @@ class TestSealed:
     @pytest.mark.parametrize(
         "change",
         [
-            {"format": 3},
-            {"format": 1},
-            {"format": "2"},
+            {"format": FORMAT + 1},
+            {"format": FORMAT - 1},
+            {"format": str(FORMAT)},
             {"more": 1},
             {"params": []},
             {"data": None},
