@@ -1,4 +1,4 @@
-"""Refusals and warnings: tests look at the code of an error, the logger of a warning and the facts in it, not at sentences."""
+"""Refusals and warnings: tests look at the code or the logger, and at the facts in the message, not at its sentence."""
 
 from __future__ import annotations
 

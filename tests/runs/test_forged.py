@@ -10,6 +10,7 @@ from refusals import refused
 from run_folders import run_folder
 from safetensors.torch import load_file, save_file
 
+from pren.runs.reopening import load_state
 from pren.store.checkpoint import FILES, STATE_FILE, TRAINING_FILE
 from pren.store.folder import CONFIG_FILE, RunFolder, result_files
 from pren.store.manifest import with_checksum, write_manifest
@@ -66,6 +67,19 @@ def test_metrics_beside_which_stands_something_that_is_no_json(finished):
     seal(finished)
     with refused("damaged"):
         RunFolder.open(finished).figures()
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "trust.safetensors", "signatures.json"])
+def test_results_that_an_unfinished_run_cannot_have_are_not_taken_for_its_own(
+    name, data, configure, interrupted, tmp_path
+):
+    config = configure(data(answers=None))
+    interrupted(config, tmp_path / "run", 1)
+    (tmp_path / "run" / name).write_text("{}")
+    run_folder(config, tmp_path / "run", resume=True)
+    assert not (tmp_path / "run" / name).exists()
+    assert name not in json.loads((tmp_path / "run" / "manifest.json").read_text())["files"]
+    assert load_state(tmp_path / "run").figures is None
 
 
 def forge_training(run, name, change):

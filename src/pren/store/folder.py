@@ -249,6 +249,8 @@ class RunFolder:
     def save_model(self, method: Method, trust: Trust | None) -> None:
         """Write the model, which may have a chosen γ now, and its trust."""
         with self._writing():
+            for name in (METRICS, TRUST_FILE, RECIPE_FILE):  # if this run has none, the manifest must list none
+                (self.path / name).unlink(missing_ok=True)
             save_model(method, self.path)
             if trust is not None:
                 trust.save(self.path)
