@@ -19,7 +19,7 @@ from benchmarks.bird_sentences import sentences
 from benchmarks.tables import Table
 from pren.cli.options import parse_assignments
 from pren.data import load
-from pren.describe import encode
+from pren.data.describe import encode
 from pren.methods.base import Method
 from pren.methods.pren_vote import PrENVote
 from pren.methods.registry import create
