@@ -128,10 +128,10 @@ def test_votes_are_counted_head_by_head_whatever_fits_into_memory(monkeypatch, n
 def test_what_is_agreed_on_has_the_most_votes_together(u, seed):
     rng = np.random.default_rng(seed)
     votes, weight, usual = rng.dirichlet(np.ones(u), size=u), rng.random(u), np.eye(u)[rng.permutation(u)]
-    named = agreed(votes, usual, weight)
+    named = agreed(votes, usual, weight, 0.3)
 
     def together(order):
-        return sum(weight[g] * (votes[g, c] + naming.CLEAR * usual[g, c]) for c, g in enumerate(order))
+        return sum(weight[g] * (votes[g, c] + 0.3 * usual[g, c]) for c, g in enumerate(order))
 
     assert together(named) >= max(together(order) for order in permutations(range(u))) - 1e-7
 
@@ -139,15 +139,15 @@ def test_what_is_agreed_on_has_the_most_votes_together(u, seed):
 def test_a_thin_majority_changes_no_name():
     usual, other, both = np.eye(3), np.eye(3)[[1, 0, 2]], np.ones(3)
     thin, clear = ((0.5 - by) * usual + (0.5 + by) * other for by in (0.1, 0.2))
-    assert agreed(thin, usual, both).tolist() == [0, 1, 2]
-    assert agreed(clear, usual, both).tolist() == [1, 0, 2]
-    assert agreed(thin, other, both).tolist() == [1, 0, 2]
+    assert agreed(thin, usual, both, 0.3).tolist() == [0, 1, 2]
+    assert agreed(clear, usual, both, 0.3).tolist() == [1, 0, 2]
+    assert agreed(thin, other, both, 0.3).tolist() == [1, 0, 2]
 
 
 def test_groups_that_the_heads_are_split_on_or_that_are_empty_keep_their_names():
-    assert agreed(np.full((3, 3), 1 / 3), np.zeros((3, 3)), np.ones(3)).tolist() == [0, 1, 2]
+    assert agreed(np.full((3, 3), 1 / 3), np.zeros((3, 3)), np.ones(3), 0.3).tolist() == [0, 1, 2]
     swapped = np.eye(3)[[1, 0, 2]]
-    assert agreed(swapped, swapped, np.array([0.0, 0.0, 1.0])).tolist() == [0, 1, 2]
+    assert agreed(swapped, swapped, np.array([0.0, 0.0, 1.0]), 0.3).tolist() == [0, 1, 2]
 
 
 @given(st.integers(1, 45), st.integers(1, 35), st.integers(1, 9), st.integers(0, 9))

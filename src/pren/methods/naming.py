@@ -19,7 +19,6 @@ from pren.methods.formulas import Matrix
 Places = NDArray[np.int64]
 LEFT_OUT = 10  # a head leaves out one of so many seen classes
 HEAD_NOISES = (0.3, 1.0, 3.0)  # ν of a head: with few classes no choice of it is sure
-CLEAR = 0.3  # chosen on draws 0 to 19 of docs/results/names.md
 NUMBERS = 1 << 22  # about so many are in memory at once
 ROUNDING = 1e-9  # what is smaller by so much is nothing
 SAME = 1e-24  # the same for squares
@@ -190,16 +189,17 @@ def votes_on(groups: Groups, told: Heads, known: Matrix, values: Matrix, wanted:
     return votes / heads
 
 
-def agreed(votes: Matrix, usual: Matrix, weight: Matrix) -> Places:
+def agreed(votes: Matrix, usual: Matrix, weight: Matrix, margin: float) -> Places:
     """The group of each class (u,) that the votes speak for, all groups together.
 
-    A group keeps its usual name unless another has more votes by CLEAR. A group without images has no say.
+    A group keeps its usual name unless another leads by more than the margin. A group without images has no say.
 
     Args:
         votes: (u, u) the share of heads that give a group, by rows, the name of a class.
         usual: (u, u) 1 for the name that a group has by all that is known, else 0.
         weight: (u,) of the groups, from 0 to 1.
+        margin: A share of the heads.
     """
-    gain = weight[:, None] * (votes + CLEAR * usual) + ROUNDING * np.eye(len(votes))  # of equals the name it has now
+    gain = weight[:, None] * (votes + margin * usual) + ROUNDING * np.eye(len(votes))  # of equals the name it has now
     named: Places = linear_sum_assignment(-gain.T)[1].astype(np.int64)
     return named
