@@ -30,6 +30,7 @@ DEFAULT = ["pren-pool", "pren-vote", "ridge-s2v:features=whitened:refinement=sof
 KINDS = {"10 + 5": (10, 5), "20 + 10": (20, 10), "40 + 10": (40, 10)}
 DESCRIPTIONS = ("attributes", "yes/no", "sentences")
 LEAST_AGREEMENT = 0.9  # names of less are to be checked; chosen on draws 0 to 19
+CHANGED = 5  # points by which a problem is better or worse
 LEAST_GROUP = 3  # a group of fewer inputs has no name that is right or wrong
 Numbers = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -111,7 +112,18 @@ def run(first: int, last: int, methods: list[str]) -> tuple[Table, Table]:
     for cell in cells:
         scores.rows.append((cell, *(_mean_and_worst([right[method, cell]]) for method in methods)))
     scores.rows.append(("mean of the cells", *(_mean_and_worst([right[m, c] for c in cells]) for m in methods)))
+    scores.notes += [_gain(method, methods[0], right, cells) for method in methods[1:]]
     return scores, _to_check(names)
+
+
+def _gain(method: str, other: str, right: dict[tuple[str, str], list[float]], cells: list[str]) -> str:
+    gains = np.array([right[method, cell] for cell in cells]) - np.array([right[other, cell] for cell in cells])
+    error = gains.mean(axis=0).std(ddof=1) / np.sqrt(gains.shape[1]) if gains.shape[1] > 1 else np.nan
+    better, worse = int((gains > CHANGED).sum()), int((gains < -CHANGED).sum())
+    return (
+        f"`{method}` less `{other}`: {gains.mean():+.1f}, standard error {error:.1f}; of {gains.size} problems {better} are "
+        f"better by more than {CHANGED} points and {worse} are worse."
+    )
 
 
 def _mean_and_worst(cells: list[list[float]]) -> str:
