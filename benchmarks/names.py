@@ -121,8 +121,8 @@ def _gain(method: str, other: str, right: dict[tuple[str, str], list[float]], ce
     error = gains.mean(axis=0).std(ddof=1) / np.sqrt(gains.shape[1]) if gains.shape[1] > 1 else np.nan
     better, worse = int((gains > CHANGED).sum()), int((gains < -CHANGED).sum())
     return (
-        f"`{method}` less `{other}`: {gains.mean():+.1f}, standard error {error:.1f}; of {gains.size} problems {better} are "
-        f"better by more than {CHANGED} points and {worse} are worse."
+        f"`{method}` less `{other}`: {gains.mean():+.1f}, standard error {error:.1f}. "
+        f"Of {gains.size} problems {better} are better by more than {CHANGED} points, and {worse} are worse by that."
     )
 
 
