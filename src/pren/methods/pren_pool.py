@@ -146,14 +146,22 @@ class PrENPool(Method):
                 "classes explain. Labels are less sure; add labelled inputs of the pool's kind.",
                 apart,
             )
-        images, given = problem.decided()
-        if len(images):
-            prior = shown(pool[images], np.cumsum(candidates)[given] - 1, prior, self.evidence)
-            pool = pool[problem.undecided()]
-        fitted = adapt(pool, prior, self.evidence, self.caution, self.balance)
+        fitted = self._adapted(problem, everyone, prior, pool)
         self.variance_ = fitted.variances[:1]
         self.means_, self.offsets_ = means, held_back(everyone.doubts(), self.caution, X.shape[1], variance)
         self.means_[candidates], self.offsets_[candidates] = fitted.means, fitted.offsets
+
+    def _adapted(self, problem: Problem, everyone: Prior, prior: Prior, pool: Matrix) -> Mixture:
+        """The C candidates as the pool places them.
+
+        Args:
+            problem: What to learn.
+            everyone: What labelled images and signatures tell of all L classes.
+            prior: The same of the candidates, moved to where the pool lies.
+            pool: (N, d).
+        """
+        known, left = after_given(problem, prior, pool, self.evidence)
+        return adapt(left, known, self.evidence, self.caution, self.balance)
 
     def _scorer(self) -> nn.Module:
         return Gaussians(means=self.means_, variance=self.variance_, offsets=self.offsets_)
@@ -212,6 +220,15 @@ def moved_to(X: Matrix, prior: Prior) -> tuple[Prior, float]:
     return Prior(means, prior.counts * trust, prior.covariance / trust, prior.variance), apart
 
 
+def after_given(problem: Problem, prior: Prior, pool: Matrix, evidence: float) -> tuple[Prior, Matrix]:
+    """What is known after the labels that a person has given, and the inputs (n, d) of the pool (N, d) without one."""
+    images, given = problem.decided()
+    if not len(images):
+        return prior, pool
+    places = np.cumsum(problem.candidates())[given] - 1
+    return shown(pool[images], places, prior, evidence), pool[problem.undecided()]
+
+
 def shown(X: Matrix, places: NDArray[np.int64], prior: Prior, evidence: float) -> Prior:
     """What is known after a person has labelled some inputs of the pool.
 
@@ -228,7 +245,9 @@ def shown(X: Matrix, places: NDArray[np.int64], prior: Prior, evidence: float) -
     return prior.after(evidence * of_class.sum(axis=0), evidence * (of_class.T @ X), prior.variance)
 
 
-def adapt(X: Matrix, prior: Prior, evidence: float, caution: float, balance: float) -> Mixture:
+def adapt(
+    X: Matrix, prior: Prior, evidence: float, caution: float, balance: float, start: Mixture | None = None
+) -> Mixture:
     """Variational EM on a pool: which inputs are of which class, and where the classes lie.
 
     Args:
@@ -237,23 +256,20 @@ def adapt(X: Matrix, prior: Prior, evidence: float, caution: float, balance: flo
         evidence: The weight of an input of the pool.
         caution: See `held_back`; variational EM has 1.
         balance: See `even_offsets`.
+        start: Classes to compare the inputs with in the first step; None for the prior, with soft first steps.
     """
     unseen, (N, d) = prior.counts == 0, X.shape
     squares, σ2 = sum(float((X[block] ** 2).sum()) for block in blocks(N, len(unseen))), prior.variance
     expected = σ2 + prior.doubts()
-    mixture = Mixture(prior.means, expected, -0.5 * d * np.log(expected))
+    mixture = Mixture(prior.means, expected, -0.5 * d * np.log(expected)) if start is None else start
     potentials = np.zeros(len(unseen))
     for step in range(STEPS):
-        softness = SOFTNESS if step < SOFT_STEPS else 1.0
+        softness = SOFTNESS if start is None and step < SOFT_STEPS else 1.0
         even = np.zeros(len(unseen))
         if balance > 0:
             scores = np.concatenate([softness * mixture.scores(X[block]) for block in blocks(N, len(unseen))])
             even, potentials = even_offsets(scores, unseen, balance, potentials)
-        shares, sums = np.zeros(len(unseen)), np.zeros_like(prior.means)
-        for block in blocks(N, len(unseen)):
-            q = softmax(softness * mixture.scores(X[block]) + even, axis=1)
-            shares += q.sum(axis=0)
-            sums += q.T @ X[block]
+        shares, sums = divided(X, mixture, softness, even)
         known = prior.after(evidence * shares, evidence * sums, σ2)
         means, doubts = known.means, known.doubts()
         # Σ q_ic (‖x_i - μ_c‖² + d doubt_c) over inputs and classes; an input's q add up to 1.
@@ -261,6 +277,20 @@ def adapt(X: Matrix, prior: Prior, evidence: float, caution: float, balance: flo
         σ2 = max(spread / X.size, LEAST_VARIANCE * prior.variance)
         mixture = Mixture(means, np.full(len(means), σ2), held_back(doubts, caution, d, σ2))
     return mixture._replace(offsets=mixture.offsets + even)
+
+
+def divided(X: Matrix, mixture: Mixture, softness: float = 1.0, even: Matrix | float = 0.0) -> tuple[Matrix, Matrix]:
+    """Divide inputs X (N, d) among C classes, each by its shares q.
+
+    Returns:
+        How many each class gets, Σ_i q_ic (C,), and their sum Σ_i q_ic x_i (C, d).
+    """
+    shares, sums = np.zeros(len(mixture.means)), np.zeros_like(mixture.means)
+    for block in blocks(len(X), len(shares)):
+        q = softmax(softness * mixture.scores(X[block]) + even, axis=1)
+        shares += q.sum(axis=0)
+        sums += q.T @ X[block]
+    return shares, sums
 
 
 def held_back(doubts: Matrix, caution: float, d: int, variance: float) -> Matrix:

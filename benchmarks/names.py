@@ -1,0 +1,150 @@
+"""Which group is which class, with good and poor descriptions: ``python -m benchmarks.names FIRST LAST [METHOD ...]``.
+
+Draws FIRST to LAST - 1 of problems from CUB's 150 seen classes, each with three descriptions of the classes: 312
+attributes, 15 of them as yes or no, and sentences. METHOD is a name with parameters, as for `benchmarks.drawn`. What
+`pren-vote` does was chosen on draws 0 to 19; no test class has a part in them. PREN_DATA says where CUB is.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.bird_sentences import sentences
+from benchmarks.tables import Table
+from pren.cli.options import parse_assignments
+from pren.data import load
+from pren.data.describe import encode
+from pren.methods.base import Method
+from pren.methods.pren_vote import PrENVote
+from pren.methods.registry import create
+from pren.problem import ClassTable, Problem
+from pren.problem.inputs import ArrayInputs
+
+DEFAULT = ["pren-pool", "pren-vote", "ridge-s2v:features=whitened:refinement=soft-kmeans"]
+KINDS = {"10 + 5": (10, 5), "20 + 10": (20, 10), "40 + 10": (40, 10)}
+DESCRIPTIONS = ("attributes", "yes/no", "sentences")
+LEAST_AGREEMENT = 0.9  # names of less are to be checked; chosen on draws 0 to 19
+CHANGED = 5  # points by which a problem is better or worse
+LEAST_GROUP = 3  # a group of fewer inputs has no name that is right or wrong
+Numbers = NDArray[np.int64]
+Values = NDArray[np.float64]
+
+
+class Name(NamedTuple):
+    """A group of the pool: the agreement of the heads on its name, and whether most of its inputs are of that class."""
+
+    agreement: float
+    right: bool
+
+
+@cache
+def _cub() -> tuple[Problem, Values]:
+    """CUB's labelled inputs, and the sentences of all its classes."""
+    whole = load("cub", features="efflite0.mat")[0]
+    table = whole.classes
+    return whole, encode("minilm", table.names, [sentences(row) for row in table.signatures]).values
+
+
+def problems(seen: int, unseen: int, draw: int) -> Iterator[tuple[str, Problem, Numbers]]:
+    """One draw: for each description its name, the problem, and the classes of the pool."""
+    whole, words = _cub()
+    rng = np.random.default_rng([seen, unseen, draw, 29])
+    chosen = rng.permutation(np.unique(whole.labels))[: seen + unseen]
+    of_class = [np.flatnonzero(whole.labels == row) for row in chosen]
+    order = rng.permutation(sum(map(len, of_class)))
+    inputs = np.concatenate(of_class)[order]
+    labels = np.repeat(np.arange(len(chosen)), list(map(len, of_class)))[order]
+    pool = labels >= seen
+    train, unlabelled = (ArrayInputs(whole.train[inputs[part]].numpy()) for part in (~pool, pool))
+    attributes = whole.classes.signatures[chosen]
+    signatures = (attributes, yes_or_no(attributes, seen, rng), words[chosen])
+    names, is_seen = [whole.classes.names[row] for row in chosen], np.arange(len(chosen)) < seen
+    problem = Problem(train, labels[~pool], unlabelled, ClassTable.build(names, attributes, is_seen))
+    for description, values in zip(DESCRIPTIONS, signatures, strict=True):  # all share what is learned of the inputs
+        lengths = np.linalg.norm(values, axis=1, keepdims=True)
+        unit = values / np.where(lengths > 0, lengths, 1.0)  # a class may have no "yes"
+        yield description, problem.redescribed(unit, {}), labels[pool]
+
+
+def yes_or_no(attributes: Values, seen: int, rng: np.random.Generator) -> Values:
+    """15 of the 60 attributes that vary most among the seen classes (the first rows): above their median or not."""
+    varied = np.argsort(-attributes[:seen].var(axis=0), kind="stable")[:60]
+    chosen = attributes[:, rng.choice(varied, 15, replace=False)]
+    return (chosen > np.median(chosen[:seen], axis=0)).astype(np.float64)
+
+
+def named(model: Method, found: Numbers, truth: Numbers) -> list[Name]:
+    """The groups that a model has named; none if its heads do not vote on names."""
+    if not isinstance(model, PrENVote):
+        return []
+    agreement, groups = model.name_agreement(), {row: truth[found == row] for row in np.unique(found)}
+    return [
+        Name(float(agreement[row]), bool(np.bincount(group).argmax() == row))
+        for row, group in groups.items()
+        if len(group) >= LEAST_GROUP
+    ]
+
+
+def run(first: int, last: int, methods: list[str]) -> tuple[Table, Table]:
+    """Top-1 of methods in every cell, and how many of the names to check are wrong."""
+    right: dict[tuple[str, str], list[float]] = {}
+    names: dict[tuple[str, str], list[Name]] = {}
+    for kind, (seen, unseen) in KINDS.items():
+        for draw in range(first, last):
+            for description, problem, truth in problems(seen, unseen, draw):
+                for method in methods:
+                    name, *settings = method.split(":")
+                    model = create(name, **parse_assignments(settings)).fit(problem)
+                    found = seen + model.scores(problem.pool)[:, seen:].argmax(axis=1)
+                    cell = f"{kind}, {description}"
+                    right.setdefault((method, cell), []).append(100 * float((found == truth).mean()))
+                    names.setdefault((method, cell), []).extend(named(model, found, truth))
+            print(kind, draw, file=sys.stderr, flush=True)
+    cells = list(dict.fromkeys(cell for _, cell in right))
+    title = f"Top-1 (per cent), draws {first} to {last - 1}: mean (worst tenth)"
+    scores = Table(title, ["cell", *(method.replace(":", " ") for method in methods)])
+    for cell in cells:
+        scores.rows.append((cell, *(_mean_and_worst([right[method, cell]]) for method in methods)))
+    scores.rows.append(("mean of the cells", *(_mean_and_worst([right[m, c] for c in cells]) for m in methods)))
+    scores.notes += [_gain(method, methods[0], right, cells) for method in methods[1:]]
+    return scores, _to_check(names)
+
+
+def _gain(method: str, other: str, right: dict[tuple[str, str], list[float]], cells: list[str]) -> str:
+    gains = np.array([right[method, cell] for cell in cells]) - np.array([right[other, cell] for cell in cells])
+    error = gains.mean(axis=0).std(ddof=1) / np.sqrt(gains.shape[1]) if gains.shape[1] > 1 else np.nan
+    better, worse = int((gains > CHANGED).sum()), int((gains < -CHANGED).sum())
+    return (
+        f"`{method}` less `{other}`: {gains.mean():+.1f}, standard error {error:.1f}. "
+        f"Of {gains.size} problems {better} are better by more than {CHANGED} points, and {worse} are worse by that."
+    )
+
+
+def _mean_and_worst(cells: list[list[float]]) -> str:
+    worst = [np.mean(np.sort(draws)[: max(1, len(draws) // 10)]) for draws in cells]
+    return f"{np.mean([np.mean(draws) for draws in cells]):.1f} ({np.mean(worst):.1f})"
+
+
+def _to_check(names: dict[tuple[str, str], list[Name]]) -> Table:
+    title = f"Names to check: less than {100 * LEAST_AGREEMENT:.0f} % of the heads agree"
+    table = Table(title, ["method, cell", "names", "wrong", "wrong to check (%)", "right to check (%)"])
+    voted = {f"{method}, {cell}": found for (method, cell), found in names.items() if found}
+    voted["all"] = [name for found in voted.values() for name in found]
+    for cell, found in voted.items():
+        doubtful = {
+            right: [n.agreement < LEAST_AGREEMENT for n in found if n.right == right] for right in (False, True)
+        }
+        shares = (f"{100 * np.mean(some):.0f}" if some else "" for some in doubtful.values())
+        table.rows.append((cell, str(len(found)), str(len(doubtful[False])), *shares))
+    return table
+
+
+if __name__ == "__main__":
+    for table in run(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or DEFAULT):
+        print(table.markdown(), end="\n\n")
