@@ -138,7 +138,7 @@ def test_claims(good, invented, root):
         "CUB SS: 66.0 / 61.0 / 50.0 (1 seed); CUB PS: 66.0 / 61.0 / 50.0 (1 seed); numbers: 40.0 / 61.0 / 50.0 (1 seed)"
     )
     assert of(figures, "On SUN10") == (
-        "no data at hand: AWA2 SS, AWA2 PS, SUN SS, SUN PS, SUN10; see the notes of its table"
+        "no data: AWA2 SS, AWA2 PS, SUN SS, SUN PS, SUN10; see the notes of its table"
     )
     assert "10: 46.0" in of(figures, "K is safe")
 
