@@ -372,7 +372,7 @@ class TestTrainFrom:
         ("more", "said"),
         [
             (("--train-from", "layer7"), "There is no stage 'layer7'"),
-            (("--train-from", "9"), "take 1 to 4"),
+            (("--train-from", "9"), "[stage-unknown]: The network has 4 stages"),
             (("--train-from", "1", "--frozen"), "[option-conflict]"),
             (("--train-from", "1", "--method", "eszsl"), "[backbone-not-trained]"),
         ],

@@ -88,7 +88,7 @@ class TestFit:
     def test_a_pool_of_another_kind_is_named(self, good, features):
         pool = np.load(features())["pool"]
         result = good("fit", features(pool=pool + 30), *SOON, "--min-accuracy", "0.9", "--out", "run")
-        assert "The unlabelled images look unlike the labelled ones" in result.out
+        assert "unlike the labelled inputs" in result.out
         assert "less than 0.9 of the labels may be right" in result.err
 
     @pytest.mark.parametrize(
