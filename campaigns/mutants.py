@@ -58,10 +58,10 @@ MUTANTS = (
     Mutant("images/cache.py", "zlib.crc32(key)", "0", "images/test_cache.py"),
     Mutant("images/cache.py", "size - size % self", "size % self", "images/test_cache.py"),
     Mutant("images/preprocessing.py", "(width, height), Image", "(height, width), Image", "images/test_images.py"),
-    Mutant("runs/store/checkpoint.py", "rounds[max(rounds)]", "rounds[min(rounds)]", "runs/test_resume.py"),
+    Mutant("store/checkpoint.py", "rounds[max(rounds)]", "rounds[min(rounds)]", "runs/test_resume.py"),
     Mutant("runs/run.py", "    check_hashes(folder, recorded", "    (folder, recorded", "runs/test_resume.py"),
     Mutant("runs/steps.py", "after(done, ", "after(done, -", "runs/test_fit.py"),
-    Mutant("runs/summary.py", "MANY * max(usual, 1)", "MANY * usual", "runs/test_summary.py"),
+    Mutant("label/summary.py", "MANY * max(usual, 1)", "MANY * usual", "label/test_summary.py"),
 )
 
 

@@ -69,7 +69,7 @@ def hash_models(case: Case, run: Path) -> tuple[str, ...]:
     settings = {"data": case.data, "method": "pren", "setting": case.setting, "params": case.params}
     config = RunConfig.model_validate(settings)
     with _one_thread():
-        run_config(config, run, progress=Progress(on_round))
+        run_config(config, run, report=False, progress=Progress(on_round))
     return tuple(models)
 
 

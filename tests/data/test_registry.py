@@ -121,8 +121,6 @@ def test_every_data_set_is_registered_under_its_name():
         assert dataset.name == name
         assert dataset.summary
         assert dataset.splits
-    assert find_dataset("numbers").params == {"dim": 10, "hidden": (128, 128)}
-    assert find_dataset("my.npz").params == {}
 
 
 def test_what_makes_a_data_set_cannot_be_changed():

@@ -33,8 +33,8 @@ WRONG = {
     "too few labels": (lambda a: {"labels": a["labels"][:-1]}, ["25", "(24,)"]),
     "labels in a table": (lambda a: {"labels": a["labels"][:, None]}, ["labels", "(25, 1)"]),
     "labels that are fractions": (lambda a: {"labels": a["labels"] + 0.5}, ["labels", "float64"]),
-    "a label above the class table": (lambda a: with_label(a, 8), ["Label 8", "image 3", "0 to 7"]),
-    "a label below the class table": (lambda a: with_label(a, -1), ["Label -1", "image 3"]),
+    "a label above the class table": (lambda a: with_label(a, 8), ["Label 8", "input 3", "0 to 7"]),
+    "a label below the class table": (lambda a: with_label(a, -1), ["Label -1", "input 3"]),
     "a class without a signature": (
         lambda a: {"labels": np.array([*a["class_names"][a["labels"]][:-1], "unicorn"])},
         ["'unicorn'", "input 24", "no signature"],
@@ -69,10 +69,10 @@ WRONG = {
     "features too large": (lambda a: {"features": with_value(a["features"], 1e39)}, ["features", *NOT_FINITE]),
     "a NaN pool": (lambda a: {"pool": with_value(a["pool"], np.nan)}, ["pool", *NOT_FINITE]),
     "an infinite pool": (lambda a: {"pool": with_value(a["pool"], -np.inf)}, ["pool", *NOT_FINITE]),
-    "NaN signatures": (lambda a: {"signatures": with_value(a["signatures"], np.nan)}, ["'e class'", "NaN or infinite"]),
+    "NaN signatures": (lambda a: {"signatures": with_value(a["signatures"], np.nan)}, ["'e class'", "NaN or infinity"]),
     "infinite signatures": (
         lambda a: {"signatures": with_value(a["signatures"], np.inf)},
-        ["'e class'", "NaN or infinite"],
+        ["'e class'", "NaN or infinity"],
     ),
     "a signature of zeros": (
         lambda a: {"signatures": a["signatures"] * (np.arange(8) != 3)[:, None]},
@@ -82,7 +82,7 @@ WRONG = {
     "too few answers": (lambda a: {"answers": a["answers"][:-1]}, ["answers", "(17,)"]),
     "an answer outside the class table": (
         lambda a: {"answers": a["answers"] + 3},
-        ["answers", "not a row"],
+        ["answers", "Label 8", "input 0", "0 to 7"],
     ),
     "an array that nobody knows": (
         lambda a: {"feature": a["features"]},

@@ -179,5 +179,5 @@ class TestContinue:
         assert bad("fit", "photographs", "--continue", "nowhere", "--out", "second").says("not-a-run")
 
     def test_a_method_that_fits_in_one_go(self, run, good):
-        assert "fits in one go" in good("fit", "photographs", "--continue", run, "--out", "second").err
+        assert "ridge-s2v has no rounds" in good("fit", "photographs", "--continue", run, "--out", "second").err
         assert Path("second/predictions.csv").read_bytes() == Path(run, "predictions.csv").read_bytes()

@@ -44,7 +44,7 @@ class TestShow:
         assert "data.caltech.edu" in out
 
     def test_images(self, good, root, photographs):
-        assert "Images: 43 of 43 in CUB_200_2011/images.\n" in good("data", "show", "cub", "--root", root).out
+        assert "Photographs: 43 of 43 in CUB_200_2011/images.\n" in good("data", "show", "cub", "--root", root).out
         for file in photographs[:2]:
             Path("CUB_200_2011/images", file).unlink()
         out = good("data", "show", "cub", "--root", root).out
@@ -53,9 +53,7 @@ class TestShow:
             in out
         )
         Path("CUB_200_2011").rename("elsewhere")
-        assert (
-            "Images: none of 43, looked for in CUB_200_2011/images." in good("data", "show", "cub", "--root", root).out
-        )
+        assert "Photographs: none of 43 in CUB_200_2011/images." in good("data", "show", "cub", "--root", root).out
         found = json.loads(good("data", "show", "cub", "--root", root, "--json").out)["images"]
         assert (found["found"], found["listed"], found["folder"]) == (0, 43, None)
         assert found["looked"] == ["CUB_200_2011/images"]
@@ -64,7 +62,7 @@ class TestShow:
         Path("xlsa17/data/CUB/image_files.mat").unlink()
         out = good("data", "show", "cub", "--root", root).out
         assert "Photographs: in CUB_200_2011/images, but" in out
-        assert "Missing: Nothing in xlsa17/data/CUB gives the order" in out
+        assert "Missing: No file in xlsa17/data/CUB gives the order" in out
         assert out.count("Max Planck Institute") == 1
 
     def test_json(self, good, root, monkeypatch):

@@ -46,7 +46,7 @@ def assert_the_example_agrees(photographs):
     found = predictor.label(photographs, top=1)
     lines = run_example(*photographs)
     assert [(path, name) for path, name, *_ in lines] == [
-        (str(path), labels[0]) for path, labels in zip(photographs, found.labels, strict=True)
+        (str(path), label) for path, label in zip(photographs, found.labels, strict=True)
     ]
     if predictor.trust is not None:
         assert np.allclose([float(line[2]) for line in lines], found.confidence, atol=1e-3)

@@ -159,7 +159,7 @@ class TestCheck:
         (mydata / "images/notes.txt").write_text("")
         assert good("data", "check", "mydata").out.splitlines() == [
             "mydata: 3 seen and 2 unseen classes, 3 attributes",
-            "6 labelled images, 6 unlabelled, 6 answers",
+            "6 labelled photographs, 6 unlabelled, 6 answers",
             "left out, not images: 1 .txt",
             "errors: 0, warnings: 0",
         ]

@@ -10,7 +10,7 @@ import yaml
 
 from pren.runs.run import Progress, run_config
 
-UNLEARNED = "eszsl does not learn from labels given to images of the pool (2 here): add --set refinement=soft-kmeans"
+UNLEARNED = "eszsl ignores the 2 labels given in the pool: add --set refinement=soft-kmeans"
 
 
 def table(path):
@@ -34,7 +34,7 @@ class TestLabels:
         label(mydata, "0.png,yellow\nnew/1.png,red\n2.png,")
         lines = good("data", "check", "mydata").out.splitlines()
         assert lines[0].startswith("warning labels.csv, line 3: 'new/1.png' is 'red' here and 'yellow' in answers.csv")
-        assert "6 labelled images, 6 unlabelled, 2 labels given, 4 answers" in lines
+        assert "6 labelled photographs, 6 unlabelled, 2 labels given, 4 answers" in lines
         assert json.loads(good("data", "check", "mydata", "--json").out)["given"] == 2
         label(mydata, "9.png,yellow")
         assert "error labels.csv, line 2: there is no photograph '9.png'" in pren("data", "check", "mydata").out
@@ -60,7 +60,7 @@ class TestLabels:
         result = good("fit", "mydata", *frozen, "--method", "eszsl", "--out", "run")
         assert " ".join(result.err.split()).count(UNLEARNED) == 1
         quiet = good("fit", "mydata", *frozen, "--method", "eszsl", "--set", "refinement=soft-kmeans", "--out", "next")
-        assert "does not learn" not in quiet.err
+        assert "ignores" not in quiet.err
 
     def test_arrays(self, good, bad, data):
         given = np.full(18, -1)

@@ -60,7 +60,7 @@ class TestExtract:
         assert (first["images"], first["extracted"], first["problems"]) == (12, 12, [])
         assert first["facts"]["backbone"] == TINY
         assert json.loads(good("extract", "mydata", *backbone, "--json").out)["extracted"] == 0
-        assert "12 images, 0 of them extracted now" in good("extract", "mydata", *backbone).out
+        assert "12 photographs, 0 of them extracted now" in good("extract", "mydata", *backbone).out
 
     def test_any_folder_with_images(self, good, mydata, backbone):
         shutil.copytree(mydata / "unlabelled", "pictures")
@@ -122,7 +122,7 @@ class TestFit:
         out = good("fit", "mydata", *backbone, "--frozen", *QUICK, "--out", "run").out
         weights = str(Path("tiny.safetensors").absolute())
         assert f"features of {TINY}, frozen (weights {weights}, geometry whole)" in out
-        assert "Labels: run/predictions.csv (6 images)" in out.splitlines()
+        assert "Labels: run/predictions.csv (6 inputs)" in out.splitlines()
         shown = good("show", "run").out
         assert TINY in shown
         assert "backbone " not in shown
@@ -372,7 +372,7 @@ class TestTrainFrom:
         ("more", "said"),
         [
             (("--train-from", "layer7"), "There is no stage 'layer7'"),
-            (("--train-from", "9"), "take 1 to 4"),
+            (("--train-from", "9"), "[stage-unknown]: The network has 4 stages"),
             (("--train-from", "1", "--frozen"), "[option-conflict]"),
             (("--train-from", "1", "--method", "eszsl"), "[backbone-not-trained]"),
         ],

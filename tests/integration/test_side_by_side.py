@@ -37,7 +37,7 @@ def test_extract(good, mydata, cache):
     assert both["facts"]["parts"] == [alone["facts"], other["facts"]]
     assert Path(both["folder"]) == Path(alone["folder"]).parent == cache
     assert len(list(cache.iterdir())) == 2, "the first was there already"
-    assert "12 images, 0 of them extracted now" in good("extract", "mydata", *BOTH).out
+    assert "12 photographs, 0 of them extracted now" in good("extract", "mydata", *BOTH).out
 
 
 def test_from_photographs_to_labels(good, mydata, monkeypatch):
@@ -47,7 +47,7 @@ def test_from_photographs_to_labels(good, mydata, monkeypatch):
     assert "Top-1" in good("evaluate", "run").out
     good("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
     predicted = dict(zip(column("labels.csv", "input"), column("labels.csv", "class"), strict=True))
-    fitted = dict(zip(column("run/predictions.csv", "file"), column("run/predictions.csv", "class"), strict=True))
+    fitted = dict(zip(column("run/predictions.csv", "input"), column("run/predictions.csv", "class"), strict=True))
     assert predicted == fitted
     good("fit", "--resume", "run")
 

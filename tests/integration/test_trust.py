@@ -67,7 +67,7 @@ class TestFit:
         assert {row["confidence"] for row in rows("run/predictions.csv")} == {""}
 
     def test_a_method_that_takes_long_is_not_rehearsed_unasked(self, good, features, small):
-        assert "is not known" in good("fit", features(), *small, "--out", "run").out
+        assert "There is no forecast" in good("fit", features(), *small, "--out", "run").out
         assert "Expect" in good("fit", "my.npz", *small, "--rehearsals", "2", "--out", "other").out
 
     def test_classes_that_got_nothing_or_much(self, good, features):
@@ -88,7 +88,7 @@ class TestFit:
     def test_a_pool_of_another_kind_is_named(self, good, features):
         pool = np.load(features())["pool"]
         result = good("fit", features(pool=pool + 30), *SOON, "--min-accuracy", "0.9", "--out", "run")
-        assert "The unlabelled images look unlike the labelled ones" in result.out
+        assert "unlike the labelled inputs" in result.out
         assert "less than 0.9 of the labels may be right" in result.err
 
     @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pren.report.facts import most_confused
 from pren.report.image import ReportedImage
 from pren.report.quality import confusions
 from pren.report.reading import collect, confusions_of
-from pren.runs.reopening import scorer
+from pren.problem.scoring import scorer
 
 
 def test_images_are_those_of_the_predictions(features):
