@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from refusals import refused
 
-from pren.data import DATASETS, find_dataset, list_datasets, load, register_dataset
+from pren.data import DATASETS, list_datasets, load, register_dataset
 from pren.data.numbers import load_numbers
 from pren.data.survey import survey
 

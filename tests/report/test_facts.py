@@ -8,12 +8,12 @@ import pytest
 from pren.label.outcome import Outcome
 from pren.methods.registry import METHODS, create
 from pren.problem import Problem
+from pren.problem.scoring import scorer
 from pren.report.evidence import describe_apart, evidence
 from pren.report.facts import most_confused
 from pren.report.image import ReportedImage
 from pren.report.quality import confusions
 from pren.report.reading import collect, confusions_of
-from pren.problem.scoring import scorer
 
 
 def test_images_are_those_of_the_predictions(features):
