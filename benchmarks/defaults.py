@@ -37,7 +37,7 @@ DATA = {
     },
 }
 # Not PrEN and its variants; CLIP needs features and signatures of one CLIP model.
-OTHERS = {"pren-pool", "pren", "pren-no-projection", "progressive", "clip"}
+OTHERS = {"pren-pool", "pren-vote", "pren", "pren-no-projection", "progressive", "clip"}
 RIVALS = tuple(name for name in METHODS if name not in OTHERS)
 
 

@@ -160,7 +160,7 @@ class TestCheck:
         assert good("data", "check", "mydata").out.splitlines() == [
             "mydata: 3 seen and 2 unseen classes, 3 attributes",
             "6 labelled photographs, 6 unlabelled, 6 answers",
-            "left out, not images: 1 .txt",
+            "left out, not photographs: 1 .txt",
             "errors: 0, warnings: 0",
         ]
 

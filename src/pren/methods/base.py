@@ -141,8 +141,8 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
 
     def scores(self, inputs: Inputs | Array) -> NDArray[np.float64]:
         """Score every class for N inputs: (N, L), larger is better, columns in the order of the class table."""
-        ready = self._ready(inputs)  # says that a model is not fitted
-        return self._run(self._whole(), ready)
+        self._check_fitted()
+        return self._run(self._whole(), self._ready(inputs))
 
     def predict(self, inputs: Inputs | Array, among: str | None = None) -> NDArray[np.str_]:
         """Name the best class of every input.
