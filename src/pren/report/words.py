@@ -24,7 +24,7 @@ def shown(value: object) -> object:
 def soft(name: object) -> Markup:
     """A name that can break after underscores, dots and slashes."""
     escaped = str(escape(shown(name)))  # Markup would escape <wbr>
-    return Markup(re.sub(r"([_.:/\\-]+)(?=[^\W_])", r"\1<wbr>", escaped))  # nosec B704 - escaped above
+    return Markup(re.sub(r"([_.:/\\-]+)(?=[^\W_])", r"\1<wbr>", escaped))  # nosec B704
 
 
 def number(value: float) -> str:
