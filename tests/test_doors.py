@@ -28,6 +28,7 @@ ALLOWED: dict[str, set[str]] = {
         *("foundation", "core", "problem", "training", "images", "data", "evaluation", "methods", "trust"),
         *("store", "label", "report"),
     },
+    "review": {"foundation"},
     "research": {
         *("foundation", "core", "problem", "images", "data", "evaluation", "methods"),
         *("store", "report", "runs"),

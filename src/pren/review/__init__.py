@@ -1,0 +1,1 @@
+"""The page to settle labels in, and the service that predicts: one application on one address."""
