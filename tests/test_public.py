@@ -15,6 +15,7 @@ NAMES = {
     "Method",
     "PrEN",
     "PrENPool",
+    "PrENVote",
     "Trust",
     "assess",
     "PrenError",

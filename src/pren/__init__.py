@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pren.methods.base import Method as Method
     from pren.methods.pren import PrEN as PrEN
     from pren.methods.pren_pool import PrENPool as PrENPool
+    from pren.methods.pren_vote import PrENVote as PrENVote
     from pren.methods.registry import create as create
     from pren.methods.registry import list_methods as list_methods
     from pren.methods.registry import register_method as register_method
@@ -54,6 +55,7 @@ _NAMES = {
     "pren.methods.base": "Method",
     "pren.methods.pren": "PrEN",
     "pren.methods.pren_pool": "PrENPool",
+    "pren.methods.pren_vote": "PrENVote",
     "pren.methods.registry": "create list_methods register_method",
     "pren.methods.rivals.eszsl": "ESZSL",
     "pren.problem": "Answers ClassTable Problem",

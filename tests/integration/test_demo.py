@@ -30,7 +30,7 @@ def test_for_machines(good, smaller):
     assert content["seed"] == 5
     shown = json.loads(good("show", "demo/pile", "--json").out)
     assert {**content["run"], "history": []} == shown  # it has no rounds
-    assert content["run"]["method"] == "pren-pool"
+    assert content["run"]["method"] == "pren-vote"
     assert list(content["top1"]) == TITLES
     assert {len(values) for values in content["top1"].values()} == {2}
     assert [line.split(":")[0].strip() for line in result.err.splitlines() if "seed" in line] == ["seed 5", "seed 6"]

@@ -370,9 +370,9 @@ class TestMethods:
             assert summary["method"] == method["name"]
             assert summary["finished"]
 
-    def test_who_names_no_method_gets_pren_pool(self, good, bad, data):
-        assert json.loads(good("fit", data(), "--out", "run", "--json").out)["method"] == "pren-pool"
-        assert "Default: pren-pool" in " ".join(good("fit", "--help").out.split())
+    def test_who_names_no_method_gets_pren_vote(self, good, bad, data):
+        assert json.loads(good("fit", data(), "--out", "run", "--json").out)["method"] == "pren-vote"
+        assert "Default: pren-vote" in " ".join(good("fit", "--help").out.split())
         assert bad("fit", data(), "--set", "rounds=3", "--set", "heads=2").says(
             "param-unknown heads rounds --method pren"
         )
@@ -405,13 +405,13 @@ class TestMethods:
 @pytest.mark.parametrize(
     ("settings", "name"),
     [
-        ({"data": "numbers"}, "numbers-pren-pool-0"),
+        ({"data": "numbers"}, "numbers-pren-vote-0"),
         ({"data": "some/where/my.npz", "method": "pren", "params": {"seed": 3}}, "my-pren-3"),
         ({"data": "numbers", "method": "eszsl", "setting": "gzsl"}, "numbers-gzsl-eszsl-0"),
-        ({"data": "my.npz", "setting": "gzsl", "options": {"hold_out": 0.25}}, "my-gzsl-hold_out=0.25-pren-pool-0"),
+        ({"data": "my.npz", "setting": "gzsl", "options": {"hold_out": 0.25}}, "my-gzsl-hold_out=0.25-pren-vote-0"),
         (
             {"data": "cub", "split": "PS", "options": {"fold": 1, "features": "a/b.mat"}},
-            "cub-PS-features=b-fold=1-pren-pool-0",
+            "cub-PS-features=b-fold=1-pren-vote-0",
         ),
         (
             {"data": "mine", "method": "eszsl", "extractor": {"backbone": "resnet34", "mirrored": True}},

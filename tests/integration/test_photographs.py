@@ -193,7 +193,7 @@ class TestFit:
 
     def test_a_method_that_trains_no_backbone_has_it_frozen(self, good, mydata, backbone):
         said = good("fit", "mydata", *backbone, "--out", "default").err
-        assert f"PrEN-Pool: uses features of the frozen backbone {TINY}." in said
+        assert f"PrEN-Vote: uses features of the frozen backbone {TINY}." in said
         assert "frozen" not in good("fit", "mydata", *backbone, "--frozen", "--out", "said").err, "who says so knows"
         for name in ("config.yaml", "predictions.csv"):
             one, two = (Path(run, name).read_text().split("record:")[0] for run in ("default", "said"))

@@ -142,7 +142,7 @@ class TestList:
     @pytest.mark.parametrize(
         ("kind", "pattern", "names"),
         [
-            ("methods", "pren*", ["pren-pool", "pren-vote", "pren", "pren-no-projection"]),
+            ("methods", "pren*", ["pren-vote", "pren-pool", "pren", "pren-no-projection"]),
             ("methods", "eszsl", ["eszsl"]),
             ("methods", "[es]*l*", ["eszsl"]),
             ("methods", "nothing", []),

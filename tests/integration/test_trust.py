@@ -149,7 +149,7 @@ class TestForecast:
 
     def test_json(self, good, features):
         (told,) = json.loads(good("forecast", features(), *SOON, "--json").out)
-        assert told["method"] == "pren-pool"
+        assert told["method"] == "pren-vote"
         assert 0 <= told["low"] <= told["expected"] <= told["high"] <= 1
         assert len(told["rehearsed"]) == 3
 
@@ -159,7 +159,7 @@ class TestForecast:
 
     def test_auto_takes_the_best(self, good, features):
         found = json.loads(good("forecast", features(), "--method=auto", *SOON, "--json").out)
-        assert {one["method"] for one in found} >= {"pren-pool", "gfzsl features=whitened"}
+        assert {one["method"] for one in found} >= {"pren-vote", "gfzsl features=whitened"}
         means = [np.mean(one["rehearsed"]) for one in found]
         assert means == sorted(means, reverse=True)
         result = json.loads(good("fit", "my.npz", "--method=auto", *SOON, "--out", "run", "--json").out)

@@ -73,7 +73,7 @@ def test_what_was_added_is_saved(model, tmp_path):
         assert twice.scores(pool).shape[1] == 21
 
 
-@pytest.mark.parametrize("name", ["pren-pool", "ridge-s2v", "sae", "sync"])
+@pytest.mark.parametrize("name", ["pren-vote", "pren-pool", "ridge-s2v", "sae", "sync"])
 def test_a_class_that_is_added_is_found(planted, name):
     build, signature, pool, truth = planted
     grown = create(name, features="raw").fit(build(19)).with_class(NEW, signature)

@@ -43,7 +43,7 @@ def test_a_method_that_cannot_says_why(name, quick, make_problem_of):
 
 @SETTINGS
 @pytest.mark.parametrize("refinement", [name for name in REFINEMENTS if name != "none"])
-@pytest.mark.parametrize("name", ["eszsl", "pren", "pren-pool", "clip"])
+@pytest.mark.parametrize("name", ["eszsl", "pren", "pren-vote", "clip"])
 def test_scores_are_refined_by_the_module(name, refinement, quick, make_problem_of, whole, setting):
     problem = make_problem_of(name, setting=setting, pool_per_class=20)
     model = quick(name, refinement=refinement, balance=0.5, gamma=0.25, features="raw").fit(problem)

@@ -37,7 +37,7 @@ def check(model, inputs, setting, among):
 
 
 def test_these_methods_know_shares():
-    assert {"pren-pool", "gfzsl", "qfsl", "clip"} <= set(WITH)
+    assert {"pren-vote", "pren-pool", "gfzsl", "qfsl", "clip"} <= set(WITH)
     assert not {"pren", "eszsl", "uda"} & set(WITH)
 
 

@@ -48,7 +48,7 @@ Json = Annotated[bool, output_option("--json", help="Print the result as JSON.")
 MethodName = Annotated[
     str | None,
     typer.Option(
-        "--method", help="A name of 'pren list methods', or auto: the one with the best forecast. Default: pren-pool."
+        "--method", help="A name of 'pren list methods', or auto: the one with the best forecast. Default: pren-vote."
     ),
 ]
 Assignments = Annotated[

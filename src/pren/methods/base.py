@@ -294,7 +294,7 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
         self.extractor_, self.tail_ = problem.extractor, problem.tail
         given, _ = problem.decided()
         if len(given) and not (self.learns_given or REFINEMENTS[self.refinement].changes_scores):
-            advice = "add --set refinement=soft-kmeans, or take --method pren-pool"
+            advice = "add --set refinement=soft-kmeans, or take --method pren-vote"
             log.warning("%s ignores the %d labels given in the pool: %s.", self.name, len(given), advice)
         if "preparation_" not in vars(self):
             self.preparation_ = self._fit_preparation(problem)

@@ -19,6 +19,7 @@ from pren.methods.pren_pool import Mixture, PrENPool, Prior, adapt, after_given,
 from pren.problem import Problem
 
 ROUNDS = 3  # at most; most often the names stay after the first
+MARGIN = 0.3  # a group keeps its usual name unless another leads by this share of the heads
 
 
 class PrENVote(PrENPool):
@@ -27,7 +28,7 @@ class PrENVote(PrENPool):
     All that is known gives every group its usual name. Every head k knows less: it guesses where the unseen classes lie
     from its own weights of the coordinates, and names all groups at once (`pren.methods.naming`). φ(g, c) is
     the share of heads that give the group g the name c. A group keeps its usual name unless another leads by
-    `margin`. Where a name changes, EM starts again from the groups under their new names. A class whose group has no
+    `MARGIN`. Where a name changes, EM starts again from the groups under their new names. A class whose group has no
     images keeps its guess and stays empty. A label that a person has given to an image settles the name of its group.
 
     Attributes:
@@ -38,7 +39,6 @@ class PrENVote(PrENPool):
     name: ClassVar[str] = "pren-vote"
 
     heads: Positive = param(200, "K, how many heads vote on the names.")
-    margin: float = param(0.3, "By what share of the heads another name must lead before a group takes it.", ge=0)
     seed: int = param(0, "What the draws of the heads come from.", ge=0)
 
     votes_: Matrix = learned("L", "L")
@@ -79,7 +79,7 @@ class PrENVote(PrENPool):
             )
             usual = np.eye(len(votes))[:, names_by(every_fact, groups)[0]]
             settle(votes, usual, fitted, problem, pool, places)
-            named = agreed(votes, usual, groups.weight, self.margin)
+            named = agreed(votes, usual, groups.weight, MARGIN)
             if (named == np.arange(len(named))).all():
                 break
             votes = votes[named]

@@ -40,12 +40,12 @@ class MethodEntry:
         return found
 
 
-DEFAULT = "pren-pool"  # what `pren fit` takes when no method is named
+DEFAULT = "pren-vote"  # what `pren fit` takes when no method is named
 METHODS: Registry[MethodEntry] = Registry("method")
 # Name, title, home and summary.
 _TABLE = """\
-pren-pool | PrEN-Pool | pren_pool:PrENPool | classes placed by signatures, then by the pool; the default (transductive)
-pren-vote | PrEN-Vote | pren_vote:PrENVote | groups from the pool, their names by a vote of K heads (transductive)
+pren-vote | PrEN-Vote | pren_vote:PrENVote | groups from the pool, named together by K heads; the default (transductive)
+pren-pool | PrEN-Pool | pren_pool:PrENPool | PrEN-Vote without the vote: each group has its nearest name (transductive)
 pren | PrEN | pren:PrEN | K heads with projected signatures vote and teach each other (transductive)
 pren-no-projection | PrEN w/o Proj | pren:PrEN | PrEN whose heads all see the original signatures (transductive)
 progressive | Progressive Training | pren:PrEN | one head, original signatures, any unseen class possible (transductive)

@@ -147,7 +147,7 @@ def _trials(trainer: TailTrainer) -> Trials | None:
 
 
 def _figure(problem: Problem, answers: Answers) -> float:
-    """The accuracy or the AUSUC of the default method."""
+    """The accuracy or the AUSUC of PrEN-Pool: names changed by a vote would hide what features are worth."""
     method = PrENPool().fit(problem)
     found = evaluate(method, problem, answers)
     return float(found.ausuc or 0.0) if problem.setting == "gzsl" else found.top1

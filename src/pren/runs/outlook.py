@@ -16,8 +16,8 @@ from pren.trust import Forecast, OnRehearsal, assess, usual_draws
 _ALIKE = {"features": "whitened", "refinement": "soft-kmeans"}
 # Quick and different methods: which one is best depends on the data.
 CANDIDATES: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("pren-pool", {}),
-    ("pren-pool", {"balance": 0.5}),
+    ("pren-vote", {}),
+    ("pren-vote", {"balance": 0.5}),
     ("ridge-s2v", _ALIKE),
     ("sje", _ALIKE),
     ("gfzsl", {"features": "whitened"}),
