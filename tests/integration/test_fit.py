@@ -373,9 +373,7 @@ class TestMethods:
     def test_who_names_no_method_gets_pren_vote(self, good, bad, data):
         assert json.loads(good("fit", data(), "--out", "run", "--json").out)["method"] == "pren-vote"
         assert "Default: pren-vote" in " ".join(good("fit", "--help").out.split())
-        assert bad("fit", data(), "--set", "rounds=3", "--set", "heads=2").says(
-            "param-unknown heads rounds --method pren"
-        )
+        assert bad("fit", data(), "--set", "rounds=3").says("param-unknown rounds --method pren")
         assert bad("fit", data(), "--set", "evidense=1").says("param-value evidense evidence")
 
     def test_all_defaults_are_the_papers(self, pren, data, monkeypatch):
