@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pren.trust.confidence import Confidence, Reading, Steps, threshold
+from pren.trust.confidence import MOST, Confidence, Reading, Steps, threshold
 
 RNG = np.random.default_rng(0)
 
@@ -57,7 +57,7 @@ class TestLearned:
             [reading([1, 2]), reading([1, 2], seen=True)], [np.array([False, False]), np.array([True, True])]
         )
         assert learned.of(reading([1.5])).tolist() == [0]
-        assert learned.of(reading([1.5], seen=True)).tolist() == [1]
+        assert learned.of(reading([1.5], seen=True)).tolist() == [MOST]
 
     def test_a_group_without_examples_has_none(self):
         learned = Confidence.learn([reading([1, 2])], [np.array([True, False])])
@@ -70,7 +70,7 @@ class TestLearned:
         confidence = learned.of(reading(np.sort(lead)))
         assert (np.diff(confidence) >= 0).all()
         assert ((confidence >= 0) & (confidence <= 1)).all()
-        assert learned.of(reading(lead)).mean() == pytest.approx(right.mean())
+        assert learned.of(reading(lead)).mean() == pytest.approx(right.mean(), abs=0.0011)  # at most MOST
 
 
 class TestKept:
@@ -120,4 +120,4 @@ class TestThreshold:
 
 def test_steps_are_joined_by_straight_lines():
     made = Confidence({"unseen": Steps(leads=np.array([0.0, 2.0]), shares=np.array([0.0, 1.0]))})
-    assert made.of(reading([-1, 0.5, 3])).tolist() == [0, 0.25, 1]
+    assert made.of(reading([-1, 0.5, 3])).tolist() == [0, 0.25, MOST]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pren.evaluation import FIGURES, TITLES
 from pren.label.formats import write_labels
+from pren.label.names import GroupName, group_names
 from pren.label.outcome import Outcome
 from pren.label.predictions import Predictions
 from pren.label.predictor import Predictor
@@ -145,6 +146,8 @@ class RunResult(RunState):
         forecast: How many labels should be right; None without rehearsals.
         figures: How many are right by the answers; None without answers.
         outcome: The model with its data; None if the data are missing.
+        names: How sure the name of each group of labels is, the least certain first; empty if the method says nothing
+            of names.
         missing: Why the data are missing.
     """
 
@@ -152,6 +155,7 @@ class RunResult(RunState):
     forecast: Forecast | None
     figures: Figures | None
     outcome: Outcome | None
+    names: tuple[GroupName, ...] = ()
     missing: str = ""
 
     @property
@@ -235,6 +239,7 @@ class RunResult(RunState):
                 **self.summary.model_dump(mode="json"),
                 "levels": self.summary.levels and self.summary.levels._asdict(),
             },
+            "names": [group.to_dict() for group in self.names],
             "model": None if paths is None else str(paths.model),
             "predictions": None if paths is None else str(paths.labels),
             "report": None if paths is None or paths.report is None else str(paths.report),
@@ -246,6 +251,7 @@ class RunResult(RunState):
         folder: RunFolder,
         config: RunConfig,
         labels: Predictions,
+        method: Method,
         outcome: Outcome | None,
         missing: str = "",
     ) -> RunResult:
@@ -260,5 +266,6 @@ class RunResult(RunState):
             forecast=None if trust is None else trust.forecast,
             figures=folder.figures(),
             outcome=outcome,
+            names=group_names(labels, method),
             missing=missing,
         )

@@ -176,6 +176,13 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
         """Features (N, d) of N inputs as the method sees them: prepared, or made by its backbone."""
         return self._features(self._ready(inputs))
 
+    def name_shares(self) -> Matrix | None:
+        """How many heads give the group of a class (row) the name of each class: (L, L), rows of sum 1 or 0.
+
+        None if the method does not choose names for groups.
+        """
+        return None
+
     def attribute_weights(self, inputs: Inputs | Array) -> NDArray[np.float64] | None:
         """How much every attribute counts for each of N inputs.
 

@@ -43,6 +43,10 @@ class PrENVote(PrENPool):
 
     votes_: Matrix = learned("L", "L")
 
+    def name_shares(self) -> Matrix:
+        """φ: see `votes_`."""
+        return self.votes_
+
     def name_agreement(self) -> Matrix:
         """(L,) the share of heads that give the group of a class its name; 0 for classes that nothing was voted on."""
         agreement: Matrix = self.votes_.diagonal().copy()

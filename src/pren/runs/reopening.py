@@ -48,12 +48,12 @@ def load_result(folder: str | Path | RunFolder, *, with_data: bool = False, **mo
         raise PrenError("run-unfinished", f"{run.path} is not finished: go on with 'pren fit --resume {run.path}'.")
     where = Moved(**moved)
     outcome = open_run(run, where) if with_data else None
-    table = run.model().classes_ if outcome is None else outcome.method.classes_
-    labels = Predictions.of_rows(read_csv(run.path / PREDICTIONS), table)
+    method = run.model() if outcome is None else outcome.method
+    labels = Predictions.of_rows(read_csv(run.path / PREDICTIONS), method.classes_)
     config = run.config()
     if where.data is not None:
         config = config.model_copy(update={"data": where.data})  # where labels that a person gives are, too
-    return RunResult.of_folder(run, config, labels, outcome)
+    return RunResult.of_folder(run, config, labels, method, outcome)
 
 
 def evaluate_run(folder: RunFolder, **moved: str | None) -> Figures:

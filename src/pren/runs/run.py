@@ -21,6 +21,7 @@ from pren.foundation.files import check_is_text
 from pren.foundation.version import __version__
 from pren.images.extraction import OnProgress
 from pren.label.formats import write_labels
+from pren.label.names import group_names
 from pren.label.outcome import Outcome
 from pren.label.result import RunPaths, RunResult
 from pren.problem import Answers, Problem
@@ -149,15 +150,17 @@ def _finish(folder: RunFolder | None, outcome: Outcome, config: RunConfig, state
         if trust.forecast.apart != 1.0:
             share = config.min_accuracy
             log.warning("The pool is unlike the labelled inputs: less than %g of the labels may be right.", share)
+    found = outcome.predictions(labels)
     result = RunResult(
         config=config,
         history=state.history,
         by_answers=state.by_answers,
         paths=None if folder is None else RunPaths(folder.path),
-        labels=outcome.predictions(labels),
+        labels=found,
         forecast=None if trust is None else trust.forecast,
         figures=outcome.figures(),
         outcome=outcome,
+        names=group_names(found, outcome.method),
     )
     if folder is not None:
         folder.check_held()

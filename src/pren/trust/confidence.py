@@ -18,6 +18,7 @@ from pren.problem import ClassTable
 Vector = NDArray[np.float64]
 SURE: Final = 0.95  # the least confidence of a label that is called sure, and the share of safe labels that is right
 LIKELY: Final = 0.5  # of one that is called likely; below it, a label is doubtful
+MOST: Final = 0.999  # only a label that a person has given has a confidence of 1
 HUGE = 1e300
 ROUNDING = 1e-9
 GROUPS = ("unseen", "seen")  # in GZSL a lead means something else for seen classes
@@ -97,7 +98,7 @@ class Confidence(nn.Module):
         """(n,) from 0 to 1, from leads (n,) and whether labels are seen classes (n,)."""
         unknown = torch.full_like(lead, torch.nan)
         of_unseen, of_seen = (self.steps[name](lead) if name in self.steps else unknown for name in GROUPS)
-        return torch.where(seen, of_seen, of_unseen)
+        return torch.where(seen, of_seen, of_unseen).clamp(max=MOST)
 
     def of(self, reading: Reading) -> Vector:
         """(n,) from 0 to 1."""
