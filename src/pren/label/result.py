@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pren.evaluation import FIGURES, TITLES
 from pren.label.formats import write_labels
-from pren.label.names import GroupName, group_names
+from pren.label.names import GroupName, group_names, names_to_check
 from pren.label.outcome import Outcome
 from pren.label.predictions import Predictions
 from pren.label.predictor import Predictor
@@ -174,6 +174,12 @@ class RunResult(RunState):
         return LabelSummary.of(self.labels, self.config.setting)
 
     @property
+    def noun(self) -> str:
+        """What an input is: "photograph" or "input"."""
+        own = self.config.record.get("source", {}).get("name") == "folder"
+        return "photograph" if own or self.config.extractor is not None else "input"
+
+    @property
     def to_check(self) -> tuple[str, ...]:
         """The classes with suspicious numbers of labels."""
         return self.summary.to_check
@@ -206,7 +212,7 @@ class RunResult(RunState):
             if self.figures.reliability is not None:
                 ece = 100 * self.figures.reliability.ece
                 lines.append(f"Confidence is off by {ece:.1f} points on average (expected calibration error).")
-        return lines + self.summary.lines(every_class)
+        return [*lines, *self.summary.lines(every_class), *names_to_check(self.names, self.noun)]
 
     def places(self) -> list[str]:
         """Where the results are, and what to do next."""
@@ -266,6 +272,6 @@ class RunResult(RunState):
             forecast=None if trust is None else trust.forecast,
             figures=folder.figures(),
             outcome=outcome,
-            names=group_names(labels, method),
+            names=group_names(labels, method, trust),
             missing=missing,
         )

@@ -160,7 +160,7 @@ def _finish(folder: RunFolder | None, outcome: Outcome, config: RunConfig, state
         forecast=None if trust is None else trust.forecast,
         figures=outcome.figures(),
         outcome=outcome,
-        names=group_names(found, outcome.method),
+        names=group_names(found, outcome.method, trust),
     )
     if folder is not None:
         folder.check_held()

@@ -24,6 +24,7 @@ from pren.problem.inputs import Inputs, pieces
 from pren.trust.confidence import Confidence, Reading, threshold
 from pren.trust.familiarity import STRANGE, Familiarity
 from pren.trust.forecast import Forecast, Known, Share, foretell
+from pren.trust.names import Names, every_label
 from pren.trust.rehearsal import OnRehearsal, choose_gamma, notable_shift, rehearse
 
 TRUST_FILE = "trust.safetensors"
@@ -43,6 +44,7 @@ class _Facts(BaseModel):
     forecast: Forecast
     confidence: dict[str, Any]
     levels: tuple[Share, ...]
+    names: tuple[Share, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +53,12 @@ class Trust:
 
     Attributes:
         forecast: Which share of the pool's labels will be right.
-        confidence: How sure a label is.
+        confidence: How sure the place of an input is: of a label whose name is no question, how sure it is.
         levels: (101,) percentiles of the confidence of the pool's labels, to choose labels of which a given share is
             right.
         sample_shape: The shape of one input.
         familiarity: Whether an input looks like one of the classes; None if it is not known.
+        names: (L,) how likely the name of the group of each class is right; None if no name is a question.
     """
 
     forecast: Forecast
@@ -63,9 +66,12 @@ class Trust:
     levels: Vector
     sample_shape: tuple[int, ...]
     familiarity: Familiarity | None = None
+    names: Vector | None = None
 
     def sure(self, scores: Vector, classes: ClassTable, setting: Setting, familiarity: Vector) -> Vector:
         """How likely the best candidate of each input is right: (N,) from 0 to 1.
+
+        An input must be in the right group, and the group must have the right name.
 
         Args:
             scores: (N, L) of the method.
@@ -77,7 +83,8 @@ class Trust:
 
     def sure_of(self, reading: Reading, familiarity: Vector) -> Vector:
         """`sure` from a reading of the scores."""
-        return on_arrays(believed, self.confidence.of(reading), familiarity)
+        placed = self.confidence.of(reading)
+        return on_arrays(believed, placed if self.names is None else placed * self.names[reading.labels], familiarity)
 
     def familiar(self, inputs: Inputs) -> Vector:
         """How familiar inputs look: (N,) from 0, like none of the classes, to 1; NaN where it is not known."""
@@ -101,6 +108,7 @@ class Trust:
             forecast=self.forecast,
             confidence=self.confidence.to_dict(),
             levels=self.levels.tolist(),
+            names=() if self.names is None else tuple(self.names.tolist()),
         )
         arrays = {} if self.familiarity is None else self.familiarity.arrays
         tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
@@ -125,9 +133,13 @@ class Trust:
         except (ValueError, LookupError, TypeError) as error:
             message = f"{path} is damaged or was not written by this version of pren: {reason(error)}"
             raise PrenError("damaged", message) from error
-        if facts.model != read_facts(Path(folder))["checksum"]:
+        names = np.array(facts.names) if facts.names else None
+        of_model = read_facts(Path(folder))
+        if names is not None and len(names) != len(of_model["class_names"]):
+            raise PrenError("damaged", f"{path} is damaged: it does not have one number for each class.")
+        if facts.model != of_model["checksum"]:
             raise PrenError("trust-other", f"{path} is not about the model in its folder: remove it, or fit again.")
-        return cls(facts.forecast, confidence, np.array(facts.levels), facts.sample_shape, familiarity)
+        return cls(facts.forecast, confidence, np.array(facts.levels), facts.sample_shape, familiarity, names)
 
 
 def believed(confidence: Tensor, familiarity: Tensor) -> Tensor:
@@ -164,11 +176,13 @@ def assess(
     if gamma and problem.setting == "gzsl":
         method.chosen_gamma_ = choose_gamma(done)
         done = [part.with_gamma(method.chosen_gamma_) for part in done]
-    known = [Known(part.reading(), part.right()) for part in done]
+    known = [Known(part.reading(), part.right(), part.placed()) for part in done]
     asked = problem.pool.select(problem.undecided())  # labels of a person need no forecast
     parts = [Reading.of(method.scores(piece), problem.classes, problem.candidates()) for piece in pieces(asked)]
     reading = Reading.joined(parts)
-    confidence = Confidence.learn([part.reading for part in known], [part.right for part in known])
+    confidence = Confidence.learn([part.reading for part in known], [part.placed for part in known])
+    names = Names.of(method, every_label(reading.labels, problem), problem)
+    certainty = None if names is None else names.certainty()
     familiarity = Familiarity.learn(problem)
     familiar = np.full(len(asked), np.nan) if familiarity is None else familiarity.of(asked)
     trust = Trust(
@@ -178,11 +192,13 @@ def assess(
             held_out=int(done[0].classes.unseen.sum()),
             apart=1.0 if shift is None else shift.apart,
             strangers=max(0.0, float((familiar < STRANGE).mean()) - STRANGE),  # beyond chance
+            names=names,
         ),
         confidence=confidence,
         levels=np.zeros(0),
         sample_shape=asked.sample_shape,
         familiarity=familiarity,
+        names=certainty,
     )
     of_pool = trust.sure_of(reading, familiar)
     of_pool = of_pool[np.isfinite(of_pool)]
