@@ -64,13 +64,13 @@ class Names(NamedTuple):
     @property
     def there(self) -> NDArray[np.bool_]:
         """(L,) which of these groups have inputs."""
-        return self.asked & (self.sizes > 0)
+        there: NDArray[np.bool_] = self.asked & (self.sizes > 0)
+        return there
 
     def odd(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """(L,) the groups of odd size: the large ones, then the small or empty ones."""
-        sizes = self.sizes[self.asked]
-        there = sizes[sizes > 0]
-        if len(sizes) < EQUALS or not len(there):
+        there = self.sizes[self.there]
+        if int(self.asked.sum()) < EQUALS or not len(there):
             none = np.zeros(len(self.sizes), dtype=bool)
             return none, none
         usual = float(np.median(there))
@@ -83,9 +83,11 @@ class Names(NamedTuple):
         evidence = self.surer + OFFSET + SLOPE * logit(agreement) + UNEVEN * (large | small) + GIVEN * (self.given > 0)
         return np.where(self.asked, expit(evidence), 1.0)
 
-    def to_check(self) -> NDArray[np.bool_]:
-        """(L,) the groups whose names are to be checked."""
-        return self.there & (self.certainty() < CHECK) & (self.given == 0)
+    def to_check(self, certainty: Vector | None = None) -> NDArray[np.bool_]:
+        """(L,) the groups whose names are to be checked, by their certainty (L,) if it is known already."""
+        certainty = self.certainty() if certainty is None else certainty
+        doubtful: NDArray[np.bool_] = self.there & (certainty < CHECK) & (self.given == 0)
+        return doubtful
 
 
 def count(labels: Places, L: int) -> Places:
