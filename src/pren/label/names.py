@@ -114,7 +114,8 @@ def names_to_check(names: Sequence[GroupName], noun: str = "photograph") -> list
         return []
     inputs = sum(name.count for name in doubtful)
     many = "1 name" if len(doubtful) == 1 else f"{len(doubtful)} names"
-    lines = [f"{many} to check, {inputs} {noun}s hang on them. One label settles a whole group, the worst first:"]
+    hang = f"1 {noun} hangs" if inputs == 1 else f"{inputs} {noun}s hang"
+    lines = [f"Check {many}, worst first ({hang} on this). One label settles a whole group:"]
     lines += [f"  {name.question(noun)}" for name in doubtful[:MOST_QUESTIONS]]
     more = len(doubtful) - MOST_QUESTIONS
     return lines if more <= 0 else [*lines, f"  and {more} more (in the report, and 'pren suggest' asks about them)."]

@@ -20,7 +20,7 @@ USUAL_MISS, WORTH = 0.04, 8  # the usual error of a forecast, and how many rehea
 MISS_OF_ANOTHER_KIND = 0.1  # if the pool is of another kind, which rehearsals can only imitate
 # How far all names together may be surer or less sure than they seem (a deviation of logits), and what a pool of
 # another kind adds. Chosen on validation draws 0 to 19 of `benchmarks.names`.
-SPREAD, KIND = 0.5, 0.7
+SPREAD, KIND = 0.7, 0.7
 DRAWS = 4000
 USELESS = 0.6  # a wider range says nothing
 

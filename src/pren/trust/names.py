@@ -74,7 +74,8 @@ class Names(NamedTuple):
             none = np.zeros(len(self.sizes), dtype=bool)
             return none, none
         usual = float(np.median(there))
-        return self.asked & (self.sizes > LARGE * usual), self.asked & (self.sizes < FEW * usual)
+        large, small = self.sizes > LARGE * usual, self.sizes < FEW * usual
+        return np.logical_and(self.asked, large), np.logical_and(self.asked, small)
 
     def certainty(self) -> Vector:
         """(L,) how likely the name of each group is right, from 0 to 1; 1 where it is no question."""
