@@ -205,6 +205,8 @@ class RunResult(RunState):
     def lines(self, every_class: bool = False) -> list[str]:
         """What to expect of the labels, and what to check."""
         lines = [NOT_REHEARSED if self.forecast is None else self.forecast.sentence()]
+        if self.forecast is not None and self.forecast.corrections is not None:
+            lines.append(self.forecast.corrections.sentence())
         if self.figures is not None:
             shown = ((TITLES[name], getattr(self.figures, name)) for name in FIGURES[self.config.setting])
             figures = ", ".join(f"{title} {100 * value:.1f}" for title, value in shown if value is not None)

@@ -22,6 +22,7 @@ from pren.problem import ClassTable, Problem, Setting, candidates_of
 from pren.problem.inputs import Inputs, pieces
 from pren.training.processes import Fabric
 from pren.trust.confidence import Confidence, Reading, threshold
+from pren.trust.corrections import corrections_of
 from pren.trust.familiarity import STRANGE, Familiarity
 from pren.trust.forecast import Forecast, Known, Share, foretell
 from pren.trust.names import Names, every_label
@@ -182,6 +183,9 @@ def assess(
     reading = Reading.joined(parts)
     confidence = Confidence.learn([part.reading for part in known], [part.placed for part in known])
     names = Names.of(method, every_label(reading.labels, problem), problem)
+    corrections = corrections_of(method, problem, fabric)
+    if names is not None and corrections is not None:
+        names = names._replace(surer=corrections.surer)
     certainty = None if names is None else names.certainty()
     familiarity = Familiarity.learn(problem)
     familiar = np.full(len(asked), np.nan) if familiarity is None else familiarity.of(asked)
@@ -193,6 +197,7 @@ def assess(
             apart=1.0 if shift is None else shift.apart,
             strangers=max(0.0, float((familiar < STRANGE).mean()) - STRANGE),  # beyond chance
             names=names,
+            corrections=corrections,
         ),
         confidence=confidence,
         levels=np.zeros(0),

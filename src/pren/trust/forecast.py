@@ -13,14 +13,13 @@ from scipy.stats import t
 
 from pren.foundation.seeds import stream
 from pren.trust.confidence import MOST, Confidence, Reading
-from pren.trust.names import Names
+from pren.trust.corrections import Corrections
+from pren.trust.names import SPREAD, Names
 
 INSIDE = 0.8  # how often the truth should lie in the range
 USUAL_MISS, WORTH = 0.04, 8  # the usual error of a forecast, and how many rehearsals that counts as
 MISS_OF_ANOTHER_KIND = 0.1  # if the pool is of another kind, which rehearsals can only imitate
-# How far all names together may be surer or less sure than they seem (a deviation of logits), and what a pool of
-# another kind adds. Chosen on validation draws 0 to 19 of `benchmarks.names`.
-SPREAD, KIND = 0.7, 0.7
+KIND = 0.7  # what such a pool adds to `SPREAD`
 DRAWS = 4000
 USELESS = 0.6  # a wider range says nothing
 
@@ -48,6 +47,7 @@ class Forecast(BaseModel):
             other classes explain; else 1.
         names: How many groups have a name that was chosen.
         doubtful: How many of these names are to be checked.
+        corrections: What labels of a person have shown; None if there are none, or the method chooses no names.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -60,6 +60,7 @@ class Forecast(BaseModel):
     apart: float = 1.0
     names: int = 0
     doubtful: int = 0
+    corrections: Corrections | None = None
 
     @property
     def useless(self) -> bool:
@@ -100,6 +101,7 @@ def foretell(
     apart: float = 1.0,
     strangers: float = 0.0,
     names: Names | None = None,
+    corrections: Corrections | None = None,
 ) -> Forecast:
     """Forecast the share of right labels: the mean of their confidence.
 
@@ -114,6 +116,7 @@ def foretell(
         apart: See `Forecast`.
         strangers: The share of inputs that look like none of the classes, beyond chance.
         names: Of the groups; None if the method chooses no names.
+        corrections: See `Forecast`; they are in the names already.
     """
     of_all = (1 - strangers) * _places(reading, rehearsals)
     misses = [
@@ -143,6 +146,7 @@ def foretell(
         apart=apart,
         names=0 if names is None else int(names.there.sum()),
         doubtful=0 if names is None else int(names.to_check().sum()),
+        corrections=corrections,
     )
 
 

@@ -22,6 +22,7 @@ Places = NDArray[np.int64]
 OFFSET, SLOPE = -0.4, 0.66  # of the logit of the agreement
 LEAST_DOUBT = 0.005  # an agreement counts as no nearer to 0 or 1: with 200 heads, one of them
 UNEVEN = -1.5  # to the logit of a group of odd size
+SPREAD = 0.7  # how far all names of a problem together are surer or less sure than they seem (a deviation of logits)
 GIVEN = 3.0  # to that of a group in which a person has given its label
 CHECK = 0.75  # a name that is less certain is to be checked
 LARGE = 1.75  # times the usual size is odd: another class may be among them
