@@ -36,7 +36,7 @@ def test_certainty_by_a_plain_loop(seed):
         if row >= 4:
             assert found[row] == 1
             continue
-        usual = float(np.median(there)) if there else math.nan
+        usual = min(float(np.median(there)), sum(sizes) / 4) if there else math.nan
         odd = bool(there) and (sizes[row] > LARGE * usual or sizes[row] < FEW * usual)
         agreement = min(max(names.shares[row, row], LEAST_DOUBT), 1 - LEAST_DOUBT)
         logit = names.surer + OFFSET + SLOPE * math.log(agreement / (1 - agreement))

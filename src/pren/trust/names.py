@@ -70,13 +70,9 @@ class Names(NamedTuple):
 
     def odd(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """(L,) the groups of odd size: the large ones, then the small or empty ones."""
-        there = self.sizes[self.there]
-        if int(self.asked.sum()) < EQUALS or not len(there):
-            none = np.zeros(len(self.sizes), dtype=bool)
-            return none, none
-        usual = float(np.median(there))
-        large, small = self.sizes > LARGE * usual, self.sizes < FEW * usual
-        return np.logical_and(self.asked, large), np.logical_and(self.asked, small)
+        large, small = np.zeros((2, len(self.sizes)), dtype=bool)
+        large[self.asked], small[self.asked] = odd_sizes(self.sizes[self.asked])
+        return large, small
 
     def certainty(self) -> Vector:
         """(L,) how likely the name of each group is right, from 0 to 1; 1 where it is no question."""
@@ -90,6 +86,20 @@ class Names(NamedTuple):
         certainty = self.certainty() if certainty is None else certainty
         doubtful: NDArray[np.bool_] = self.there & (certainty < CHECK) & (self.given == 0)
         return doubtful
+
+
+def odd_sizes(sizes: Places) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which of n groups (n,) have swallowed another, by their size, and which have lost most of theirs or all.
+
+    The usual size is the median of the groups with inputs; it is the mean of all n where that is smaller, because a few
+    groups have taken all. With fewer than three groups nothing is usual.
+    """
+    there = sizes[sizes > 0]
+    if len(sizes) < EQUALS or not len(there):
+        none = np.zeros(len(sizes), dtype=bool)
+        return none, none
+    usual = min(float(np.median(there)), float(sizes.mean()))
+    return np.greater(sizes, LARGE * usual), np.less(sizes, FEW * usual)
 
 
 def count(labels: Places, L: int) -> Places:
