@@ -89,6 +89,7 @@ def run_config(
         config = _prepare(config, out, resume, fabric)
         method = config.create_method()
         known, answers = open_problem(config, fabric, progress.on_extract) if problem is None else problem
+        config = config.model_copy(update={"setting": known.setting, "find_setting": False})
         with agreed(fabric):
             if answers is not None:
                 check_answers(answers, known.classes, known.setting)  # before hours of training
