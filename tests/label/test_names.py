@@ -37,7 +37,7 @@ SHARES[:3, :3] = [[0.6, 0.4, 0], [0, 1, 0], [0.3, 0.3, 0.4]]
 def test_the_least_certain_comes_first_with_typical_inputs():
     found = group_names(labels([0, 1, 0, 0, 1, 3], [-3, -1, -1, -2, -5, 0]), Voted(SHARES))
     assert [(group.name, group.count, group.doubtful) for group in found] == [("zebra", 3, True), ("koala", 2, False)]
-    assert 0.4 < found[0].certainty < 0.6  # less than the agreement
+    assert found[0].certainty < 0.6  # less than the agreement
     assert 0.9 < found[1].certainty < 1
     assert (found[0].runner_up, found[1].runner_up) == ("koala", "")
     assert found[0].others == (("koala", 0.4),)
