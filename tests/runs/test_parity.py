@@ -67,8 +67,9 @@ def given(arrays, data, photographs, tiny_weights, tmp_path, monkeypatch):
     monkeypatch.setattr(ENCODERS, "_entries", {**ENCODERS._entries, "counted": counted})
     data()
     data(setting="gzsl", file="gzsl.npz")
-    noise = np.random.default_rng(1).normal(size=arrays()["pool"].shape)
-    data(file="noisy.npz", pool=(arrays()["pool"] + noise).astype(np.float32))
+    rng = np.random.default_rng(1)
+    noisy = {name: (arrays()[name] + rng.normal(size=arrays()[name].shape)) for name in ("features", "pool")}
+    data(file="noisy.npz", **{name: array.astype(np.float32) for name, array in noisy.items()})
     (tmp_path / "tiny.safetensors").write_bytes(tiny_weights.read_bytes())
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -17,6 +16,7 @@ from pren.methods.base import Method
 from pren.problem import Answers, ClassTable, Problem, Setting, candidates_of
 from pren.problem.order import in_content_order
 from pren.problem.scoring import calibrated
+from pren.training.processes import Fabric
 from pren.trust.confidence import Reading
 from pren.trust.forecast import unsteady
 from pren.trust.quiet import quietly
