@@ -20,6 +20,7 @@ from pren.methods.base import Method
 from pren.methods.formulas import on_arrays
 from pren.methods.storage import FORMAT, read_facts, read_verified, write_model
 from pren.problem import ClassTable, Problem, Setting, candidates_of
+from pren.problem.copies import labelled_twins
 from pren.problem.inputs import Inputs, pieces
 from pren.problem.order import in_content_order
 from pren.training.processes import Fabric
@@ -182,7 +183,7 @@ def assess(
             known,
             held_out=int(done[0].classes.unseen.sum()),
             apart=1.0 if shift is None else shift.apart,
-            strangers=max(0.0, float((familiar < STRANGE).mean()) - STRANGE),  # beyond chance
+            strangers=_without_label(problem, familiar),
             wider=0.0 if len(done) >= different_draws(ordered) else unsteady(shares),
         ),
         confidence=confidence,
@@ -194,6 +195,12 @@ def assess(
     of_pool = of_pool[np.isfinite(of_pool)]
     levels = np.quantile(of_pool, np.linspace(0, 1, LEVELS)) if len(of_pool) else of_pool
     return replace(trust, levels=steady(levels))
+
+
+def _without_label(problem: Problem, familiar: Vector) -> float:
+    """The share of the pool that no label can be right for: strangers (beyond chance), and in ZSL known inputs."""
+    known = float((labelled_twins(problem) >= 0).mean()) if problem.setting == "zsl" else 0.0
+    return max(0.0, float((familiar < STRANGE).mean()) - STRANGE, known)
 
 
 def steady(shares: Vector) -> Vector:
