@@ -1,5 +1,6 @@
 """Copies in the pool of a run: they change no label, and are said."""
 
+import csv
 import json
 import shutil
 
@@ -99,7 +100,7 @@ def test_pseudo_labels_name_the_inputs_that_were_learned_from(photographs, tiny_
     pren.fit(photographs, photographs.parent / "run", method="pren", **backbone, **{**SMALL, "dim": 2}, report=False)
     assert "1 of 7 inputs" in caplog.text
     assert "'again.png' is like '0.png'" in caplog.text
-    rows = (photographs.parent / "run/pseudo_labels.csv").read_text().splitlines()[1:]
-    files = {row.rpartition(",")[0] for row in rows}
+    with (photographs.parent / "run/pseudo_labels.csv").open() as file:
+        files = {row["input"] for row in csv.DictReader(file)}
     assert files <= {f"{number}.png" for number in range(6)}
     assert json.loads((photographs.parent / "run/metrics.json").read_text())["top1"] is not None
