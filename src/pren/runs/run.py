@@ -23,7 +23,9 @@ from pren.label.names import group_names
 from pren.label.outcome import Outcome
 from pren.label.result import RunPaths, RunResult
 from pren.problem import Answers, Problem
+from pren.problem.copies import counted_once
 from pren.report import write_report
+from pren.runs.copies import tell_copies
 from pren.runs.opening import open_problem
 from pren.runs.reopening import check_hashes, load_result
 from pren.runs.steps import OnRound, count_rehearsals, rehearse, train
@@ -95,14 +97,17 @@ def run_config(
             rehearsals = count_rehearsals(config, method, known)
         config = config.for_record(_record(known, command, start, fabric))
         folder = _take_folder(config, out, resume, start, fabric)
-        if folder is not None and answers is not None:
-            folder.names = answers.names
+        taught, told = counted_once(known, answers)
+        if folder is not None and told is not None:
+            folder.names = told.names
         with nullcontext() if folder is None else closing(folder):
             if share_text(fabric, "finished" if folder is not None and folder.finished() else ""):
                 return None if folder is None else _finished_before(folder, report)
             try:
-                method, state = train(fabric, folder, config, method, known, answers, progress.on_round)
-                trust = rehearse(method, known, rehearsals, config, fabric, progress.on_rehearsal)
+                if fabric.is_global_zero:
+                    tell_copies(known, answers)
+                method, state = train(fabric, folder, config, method, taught, told, progress.on_round)
+                trust = rehearse(method, taught, rehearsals, config, fabric, progress.on_rehearsal)
             except Exception:
                 if folder is not None and not resume:
                     folder.discard_if_nothing_done()
