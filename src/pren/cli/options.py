@@ -152,6 +152,10 @@ class BackboneChoice:
     frozen: Annotated[
         bool, backbone_option("--frozen", help="Do not train the backbone, also for methods that can.")
     ] = False
+    engine: Annotated[
+        Literal["torch", "openvino"] | None,
+        backbone_option(help="What runs a frozen backbone; by default OpenVINO on CPUs, if it is installed."),
+    ] = None
     geometry: Annotated[
         Literal["whole", "timm"] | None,
         expert_option(help="Resize the whole photograph (default), or crop as timm does."),

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from pren.data import DATASETS
 from pren.foundation.errors import PrenError, suggest
 from pren.images.backbones import find_backbone, split_names
+from pren.images.engines import EngineName
 from pren.images.extraction import Extractor
 from pren.images.preprocessing import Geometry
 from pren.images.side_by_side import single_extractors
@@ -51,6 +52,7 @@ class Settings:
         weights: A file with its weights, or "random".
         geometry: "whole" resizes the whole photograph, "timm" crops.
         mirrored: Whether to average features over a photograph and its mirror image.
+        engine: What runs a frozen backbone: "torch" or "openvino"; None for the fastest here.
         frozen: Whether not to train the backbone, also if the method can.
         train_from: The first stage to train.
         finetune: Whether to train the backbone on the seen classes first.
@@ -78,6 +80,7 @@ class Settings:
     weights: str | Path | None = None
     geometry: Geometry | None = None
     mirrored: bool = False
+    engine: EngineName | None = None
     frozen: bool = False
     train_from: str | None = None
     finetune: bool = False
@@ -176,6 +179,10 @@ class Settings:
                     find_backbone(self.backbone)  # refuses several
                 update["params"] = {**config.params, **said}
         config = config.model_copy(update=update).with_features(names, said)
+        if self.engine is not None:
+            if config.extractor is None:
+                raise PrenError("option-conflict", "--engine runs a frozen backbone, and there is none: leave it out.")
+            config = config.model_copy(update={"extractor": self.extractor(config.extractor.model_dump())})
         if config.extractor is not None:
             single_extractors(config.extractor)  # refuses what several backbones cannot do
         return config
@@ -187,6 +194,8 @@ class Settings:
             said["until"] = self.train_from
         if self.mirrored:
             said["mirrored"] = True
+        if self.engine is not None:
+            said["engine"] = self.engine
         how = self._finetuning()
         if how and not self.finetune and said.get("finetune") is None:
             raise PrenError("option-conflict", f"--finetune-{next(iter(how))} needs --finetune: add it.")
