@@ -1,6 +1,7 @@
 """Engines: OpenVINO gives torch's features, keeps them apart, tells nobody, and is never needed."""
 
 import socket
+import subprocess
 import sys
 from importlib.util import find_spec
 
@@ -95,7 +96,7 @@ def test_it_computes_in_float32_with_the_threads_of_this_process_and_pins_none(f
         assert compiled.get_property("ENABLE_CPU_PINNING") is False
         for what in ("NUM_STREAMS", "INFERENCE_NUM_THREADS"):
             assert compiled.get_property(what) == threads
-    assert np.array_equal(*made), "one thread or two"
+    assert np.array_equal(*made)  # one thread or two
 
 
 @real
@@ -116,6 +117,30 @@ def test_nothing_is_told_over_the_network(monkeypatch, fast):
     OpenVINOEngine(fast.network, fast.preprocessing.sample_shape, fast.shape, TINY)(
         levels(1, fast.preprocessing.sample_shape)
     )
+
+
+SIGNALLED = """
+import gc, os, signal, sys
+import torch
+from torch import nn
+from pren.images.engines import OpenVINOEngine
+signal.signal(signal.SIGUSR1, lambda *given: print("alive"))
+networks = [OpenVINOEngine(nn.Flatten(), (1, 2, 2), (4,), "flat") for _ in range(2)]
+for network in networks:
+    print(network(torch.ones(1, 1, 2, 2)).shape)
+while networks:
+    del network, networks[0]
+    gc.collect()
+    network = None
+    os.kill(os.getpid(), signal.SIGUSR1)
+"""
+
+
+@real
+@pytest.mark.slow
+def test_signals_reach_the_process_when_networks_come_and_go():
+    done = subprocess.run([sys.executable, "-c", SIGNALLED], capture_output=True, text=True, timeout=200)
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["(1, 4)"] * 2 + ["alive"] * 2)
 
 
 class Moody(nn.Module):

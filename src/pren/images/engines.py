@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.util import find_spec
 from typing import Any, Literal, cast
 
@@ -96,7 +96,7 @@ class OpenVINOEngine:
         options = {**PLAIN, "NUM_STREAMS": threads, "INFERENCE_NUM_THREADS": threads}
         try:
             model = translate(self._network, self._image_shape)
-            compiled = openvino.Core().compile_model(model, "CPU", options)
+            compiled = _core().compile_model(model, "CPU", options)
         except Exception as error:  # a network can have operations that OpenVINO does not know, or knows in part
             raise self._refusal(f"OpenVINO cannot run {self._name} ({_first_line(error)})") from error
         self._check(compiled)
@@ -112,6 +112,18 @@ class OpenVINOEngine:
 
     def _refusal(self, what: str) -> PrenError:
         return PrenError("engine-refused", f"{what}: use torch (--engine torch).")
+
+
+@cache
+def _core() -> Any:
+    """OpenVINO, once for the whole process.
+
+    Each one gives the process a stack for signals and takes it back when it ends. If a second one began meanwhile, the
+    process is left with the wrong one, and the next signal (a child has ended, Ctrl-C) kills it.
+    """
+    import openvino
+
+    return openvino.Core()
 
 
 class _OfLevels(nn.Module):

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from lightning_fabric import Fabric
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -29,6 +29,7 @@ from pren.images.finetune.finetuning import Finetuning
 from pren.images.finetune.tails import front_of, give_tail
 from pren.images.preprocessing import Geometry, Preprocessing
 from pren.images.registered import BACKBONES, PLUS
+from pren.images.tokens import BOTH, ClassAndMean, Tokens, has_class_token
 from pren.images.weights import absolute_weights, installed_backbone, weights_digest
 from pren.training.processes import agreed, gather
 
@@ -56,6 +57,8 @@ class Extractor(BaseModel):
     mirrored: bool = False  # whether to average the features of an image and of its mirror image
     until: str | None = None  # stop before this stage, see `pren.images.finetune.stages`; None for the whole network
     finetune: Finetuning | None = None  # how to fine-tune the later stages on the seen classes; None for not at all
+    size: PositiveInt | None = None  # the side of its images in pixels; None for the usual one
+    tokens: Tokens = BOTH  # the features of transformers
     engine: EngineName | None = None  # what runs the network; None for the fastest here, see `choose_engine`
 
     @model_validator(mode="before")
@@ -94,9 +97,13 @@ class Extractor(BaseModel):
         return TORCH if self.until is not None or (own and self.engine is None) else choose_engine(self.engine)
 
     def of_record(self, facts: dict[str, Any]) -> Extractor:
-        """The same with the engine of recorded facts; before there were engines, all was computed by torch."""
-        part = facts.get("parts", [facts])[0]  # several have the same engine
-        return self.model_copy(update={"engine": part.get("engine", TORCH)})
+        """The same with what was chosen by itself, as recorded facts say; they say nothing of what came later."""
+        parts = facts.get("parts", [facts])
+        size = None if len(parts) > 1 else parts[0].get("preprocessing", {}).get("sample_shape", [None])[-1]
+        tokens = BOTH if any("tokens" in part for part in parts) else "class"
+        return self.model_copy(
+            update={"engine": parts[0].get("engine", TORCH), "size": self.size or size, "tokens": tokens}
+        )
 
     def kind_of_weights(self) -> str | None:
         """None, "random" or "file"."""
@@ -132,7 +139,7 @@ class FrozenBackbone:
     def load(cls, extractor: Extractor, tail: dict[str, Tensor] | None = None) -> FrozenBackbone:
         """Build it with its weights; with the weights of a fine-tuned `tail`, the whole network."""
         name, weights = extractor.backbone, extractor.weights
-        backbone = find_backbone(name)
+        backbone = find_backbone(name, extractor.size)
         if not backbone.trained:
             raise PrenError(
                 "weights-missing",
@@ -140,7 +147,7 @@ class FrozenBackbone:
                 "(--method pren without --frozen).",
             )
         preprocessing = backbone.preprocessing(weights, extractor.geometry)
-        network, width = create_backbone(name, preprocessing.sample_shape, seed=0)
+        network, width = create_backbone(name, preprocessing.sample_shape, seed=0, size=extractor.size)
         backbone.give_weights(network, weights)
         check_takes(network, name, preprocessing.sample_shape)
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs lack it
@@ -148,6 +155,8 @@ class FrozenBackbone:
         facts["preprocessing"] = preprocessing.model_dump(mode="json")
         shape: tuple[int, ...] = (width,)
         network.eval().requires_grad_(False)
+        if extractor.tokens == BOTH and extractor.until is None and has_class_token(network):
+            network, facts["tokens"], shape = ClassAndMean(network), BOTH, (2 * width,)
         if extractor.mirrored:
             network, facts["mirrored"] = Mirrored(network), True
         if extractor.until is not None:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
 from pren.foundation.errors import PrenError
+from pren.images.duration import announce
 from pren.images.engines import TORCH, is_installed
 from pren.images.extraction import BATCH, WORKERS, Extractor, FrozenBackbone, OnProgress
 from pren.images.files import ImageFiles, image_files
@@ -87,6 +88,8 @@ def freeze(
     with agreed(fabric):  # another machine may lack the weights or disk space
         frozen = SideBySide.load(extractor)
         store = FeatureStore(cache, frozen)
+        if fabric.is_global_zero:
+            announce(store, parts, fabric.device, fabric.world_size)
     found = [store.extract(files, fabric, workers, on_progress=on_progress) for files in parts]
     train, pool = (part.inputs for part in found)
     problem, answers = _without(problem, answers, *(part.problems for part in found))
