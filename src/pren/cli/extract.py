@@ -19,10 +19,9 @@ from pren.cli.progress import extraction
 from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
-    from lightning_fabric import Fabric
-
     from pren.images.files import ImageFiles
     from pren.runs.settings import Settings
+    from pren.training.processes import Fabric
 
 
 @bundled

@@ -13,7 +13,6 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
 from torch import Tensor, nn
@@ -31,7 +30,7 @@ from pren.images.preprocessing import Geometry, Preprocessing
 from pren.images.registered import BACKBONES, PLUS
 from pren.images.tokens import BOTH, ClassAndMean, Tokens, has_class_token
 from pren.images.weights import absolute_weights, installed_backbone, weights_digest
-from pren.training.processes import agreed, gather
+from pren.training.processes import Fabric, agreed, gather
 
 BATCH = 64
 BATCH_ON_CPU = 8  # a CPU allocates large activations page by page each time, which is twice as slow as for few images

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lightning_fabric import Fabric
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
@@ -20,7 +19,7 @@ from pren.images.files import ImageFiles, image_files
 from pren.images.finetune.tails import tail_name
 from pren.images.side_by_side import FeatureStore, SideBySide
 from pren.problem import Answers, Problem
-from pren.training.processes import agreed, single_process
+from pren.training.processes import Fabric, agreed, single_process
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -23,7 +22,7 @@ from pren.images.files import ImageFiles
 from pren.images.registered import PLUS
 from pren.images.weights import RANDOM
 from pren.problem.inputs import Inputs
-from pren.training.processes import agreed
+from pren.training.processes import Fabric, agreed
 
 SCALE = "unit length"  # of each block of features
 

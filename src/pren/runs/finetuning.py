@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lightning_fabric import Fabric
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pren.data import check_can_hold_out, held_out_classes
@@ -26,7 +25,7 @@ from pren.images.finetune.finetuned import Tail, TailTrainer
 from pren.images.photographs import ExtractorRecord
 from pren.methods.pren_pool import PrENPool
 from pren.problem import Answers, Problem
-from pren.training.processes import agreed, share_text
+from pren.training.processes import Fabric, agreed, share_text
 from pren.trust.quiet import quietly
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from lightning_fabric import Fabric
-
 from pren.evaluation import check_answers
 from pren.foundation.errors import PrenError
 from pren.foundation.files import check_is_text
@@ -32,7 +30,7 @@ from pren.runs.steps import OnRound, count_rehearsals, rehearse, train
 from pren.store.checkpoint import State
 from pren.store.config import RunConfig
 from pren.store.folder import RunFolder
-from pren.training.processes import agreed, share_text, single_process, watching
+from pren.training.processes import Fabric, agreed, share_text, single_process, watching
 from pren.trust import OnRehearsal, only_sure
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable
 
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from pren.core.progressive import Round
@@ -18,7 +17,7 @@ from pren.problem import Answers, Problem
 from pren.store.checkpoint import Checkpoint, State
 from pren.store.config import RunConfig
 from pren.store.folder import RunFolder
-from pren.training.processes import agreed, share, share_text
+from pren.training.processes import Fabric, agreed, share, share_text
 from pren.trust import OnRehearsal, Trust, assess, usual_draws
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
@@ -21,6 +20,7 @@ from pren.methods.formulas import on_arrays
 from pren.methods.storage import FORMAT, read_facts, read_verified, write_model
 from pren.problem import ClassTable, Problem, Setting, candidates_of
 from pren.problem.inputs import Inputs, pieces
+from pren.training.processes import Fabric
 from pren.trust.confidence import Confidence, Reading, threshold
 from pren.trust.familiarity import STRANGE, Familiarity
 from pren.trust.forecast import Forecast, Known, Share, foretell

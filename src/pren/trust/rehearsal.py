@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -16,6 +15,7 @@ from pren.evaluation import best_gamma, trade_off
 from pren.methods.base import Method
 from pren.problem import Answers, ClassTable, Problem, Setting, candidates_of
 from pren.problem.scoring import calibrated
+from pren.training.processes import Fabric
 from pren.trust.confidence import Reading
 from pren.trust.quiet import quietly
 from pren.trust.shift import Shift
