@@ -28,14 +28,14 @@ ALLOWED: dict[str, set[str]] = {
         *("foundation", "core", "problem", "training", "images", "data", "evaluation", "methods", "trust"),
         *("store", "label", "report"),
     },
-    "review": {"foundation"},
+    "review": {"foundation", "images", "methods", "trust", "label", "runs"},
     "research": {
         *("foundation", "core", "problem", "images", "data", "evaluation", "methods"),
         *("store", "report", "runs"),
     },
     "cli": {
         *("foundation", "core", "problem", "training", "images", "data", "evaluation", "methods", "trust"),
-        *("store", "label", "report", "runs", "research"),
+        *("store", "label", "report", "runs", "review", "research"),
     },
 }
 
