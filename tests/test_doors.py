@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
         *("foundation", "core", "problem", "training", "images", "data", "evaluation", "methods", "trust"),
         *("store", "label", "report"),
     },
-    "review": {"foundation", "images", "methods", "trust", "label", "runs"},
+    "review": {"foundation", "problem", "images", "data", "methods", "trust", "store", "label", "runs"},
     "research": {
         *("foundation", "core", "problem", "images", "data", "evaluation", "methods"),
         *("store", "report", "runs"),

@@ -19,7 +19,7 @@ from pren.store.config import RunConfig
 EVIL = "<img src=x onerror=window.hacked=1>\"'&amp;<svg onload=window.hacked=1>".replace("/", "")
 SEEN = {
     "red": (1, 0, 0), "green": (0, 1, 0), "blue": (0, 0, 1), "cyan": (0, 1, 1), "white": (1, 1, 1),
-    "black": (0, 0, 0), "olive": (0.5, 0.5, 0), "teal": (0, 0.5, 0.5),
+    "black": (0.05, 0.05, 0.05), "olive": (0.5, 0.5, 0), "teal": (0, 0.5, 0.5),
 }  # fmt: skip
 UNSEEN = {"yellow": (1, 1, 0), "violet": (1, 0, 1), "grey": (0.5, 0.5, 0.5), EVIL: (1, 0.5, 0)}
 SWAPPED = {"yellow": "violet", "violet": "yellow"}
@@ -51,8 +51,9 @@ def make_photographs(folder: Path) -> dict[str, str]:
         truth[file] = name
     # Planted: the descriptions of two classes are swapped.
     colours = {**SEEN, **{name: UNSEEN[SWAPPED.get(name, name)] for name in UNSEEN}}
-    rows = [f'"{name.replace(chr(34), chr(34) * 2)}",{r},{g},{b}' for name, (r, g, b) in colours.items()]
-    (folder / "signatures.csv").write_text("\n".join(["class,red,green,blue", *rows, ""]))
+    quoted = {name: name.replace('"', '""') for name in colours}
+    rows = [f'"{quoted[name]}",{r},{g},{b},{1 - r},{1 - g},{1 - b}' for name, (r, g, b) in colours.items()]
+    (folder / "signatures.csv").write_text("\n".join(["class,red,green,blue,cyanish,pinkish,yellowish", *rows, ""]))
     return truth
 
 

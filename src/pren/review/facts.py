@@ -87,7 +87,7 @@ def _group(
     settled: dict[str, Verdict],
     given: set[int],
 ) -> dict[str, Any]:
-    names, name = snapshot.table.names, snapshot.table.names[row]
+    name = snapshot.table.names[row]
     members, known = snapshot.members(row), snapshot.names.get(name)
     verdict = pending.get(name)
     answered = verdict is not None or any(said == Verdict(name) for said in settled.values())
@@ -105,7 +105,8 @@ def _group(
         "name": name,
         "count": len(members),
         "certainty": certainty,
-        "open": not answered and (certainty is None or certainty < LEAST_CERTAINTY),
+        "open": not answered,
+        "unsure": certainty is None or certainty < LEAST_CERTAINTY,
         "said": None if verdict is None else {"name": verdict.name, "mark": verdict.mark},
         "others": others,
         "surest": first,
@@ -138,7 +139,7 @@ def _to_ask(session: Session, snapshot: Snapshot, verdicts: dict[str, Verdict]) 
 
 def _enough(session: Session, groups: list[dict[str, Any]], doubtful: int) -> str:
     """Why more answers would not help; "" if they would."""
-    if any(group["open"] for group in groups):
+    if any(group["open"] and group["unsure"] for group in groups):
         return ""
     if not doubtful:
         return "Every label is sure: more answers would change little."
