@@ -12,6 +12,8 @@ from pren.data.describe import ENCODERS
 
 from .conftest import SMALL
 
+pytestmark = pytest.mark.slow
+
 SAME = ("predictions.csv", "model.safetensors", "trust.safetensors", "metrics.json", "history.csv", "pseudo_labels.csv")
 PREN = {"method": "pren", **SMALL, "rounds": 2}
 FROZEN = {"method": "eszsl", "backbone": "test_resnet", "weights": "tiny.safetensors"}
