@@ -13,7 +13,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-from lightning_fabric import Fabric
 from torch import nn
 
 from benchmarks.ensembles import Size, batched
@@ -23,6 +22,7 @@ from pren.core.voting import Network
 from pren.problem.inputs import ArrayInputs
 from pren.research.cells import peak_memory
 from pren.training.chunks import apply, images_for_heads
+from pren.training.processes import single_process
 
 MB = 1e6
 
@@ -63,7 +63,7 @@ def _predict(images: int, size: Size) -> dict[str, int]:
     network = Network(nn.Identity(), batched(size))
     features = np.random.default_rng(0).standard_normal((images, size.features), dtype=np.float32)
     at_once = images_for_heads(network.ensemble)
-    scores = apply(Fabric(accelerator="cpu", devices=1), network, ArrayInputs(features), at_once)
+    scores = apply(single_process("cpu"), network, ArrayInputs(features), at_once)
     return {"peak": peak_memory(), "inputs": features.nbytes, "scores": scores.nbytes}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from torch import nn
 
@@ -14,6 +13,7 @@ from benchmarks.timing import Settings, interleave
 from pren.core.voting import Network
 from pren.problem.inputs import ArrayInputs
 from pren.training.chunks import apply, images_for_heads
+from pren.training.processes import single_process
 
 
 def run(settings: Settings) -> list[Table]:
@@ -21,7 +21,7 @@ def run(settings: Settings) -> list[Table]:
     size, images, sample, rounds = Size(features=1280), 10_000, 100, 3
     if settings.quick:
         size, images, sample, rounds = Size(4, 16, (8, 8), 6, 10), 300, 10, 1
-    fabric = Fabric(accelerator="cpu", devices=1)
+    fabric = single_process("cpu")
     network = Network(nn.Identity(), batched(size))
     features = np.random.default_rng(0).standard_normal((images, size.features), dtype=np.float32)
     inputs = ArrayInputs(features)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from lightning_fabric import Fabric
 from torch import nn
 
 from benchmarks.ensembles import Size, batched
@@ -17,6 +16,7 @@ from benchmarks.training_step import ADAM, Trainer
 from pren.core.voting import Network
 from pren.problem.inputs import ArrayInputs
 from pren.training.chunks import apply, images_for_heads
+from pren.training.processes import single_process
 
 
 def run(settings: Settings) -> list[Table]:
@@ -55,5 +55,5 @@ def _step(size: Size, images: int, settings: Settings) -> Callable[[], object]:
 def _prediction(size: Size, images: int, settings: Settings) -> Callable[[], object]:
     network = Network(nn.Identity(), batched(size))
     features = np.random.default_rng(0).standard_normal((images, size.features), dtype=np.float32)
-    inputs, fabric = ArrayInputs(features), Fabric(accelerator="cpu", devices=1)
+    inputs, fabric = ArrayInputs(features), single_process("cpu")
     return lambda: apply(fabric, network, inputs, images_for_heads(network.ensemble))

@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "data": {"foundation", "problem", "images"},
     "evaluation": {"foundation", "core", "problem"},
     "methods": {"foundation", "core", "problem", "training", "images"},
-    "trust": {"foundation", "core", "problem", "data", "evaluation", "methods"},
+    "trust": {"foundation", "core", "problem", "training", "data", "evaluation", "methods"},
     "store": {"foundation", "core", "problem", "images", "data", "evaluation", "methods", "trust"},
     "label": {"foundation", "problem", "training", "images", "data", "evaluation", "methods", "trust", "store"},
     "report": {"foundation", "problem", "images", "evaluation", "methods", "trust", "store", "label"},
@@ -30,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "review": {"foundation", "problem", "images", "data", "methods", "trust", "store", "label", "runs"},
     "research": {
-        *("foundation", "core", "problem", "images", "data", "evaluation", "methods"),
+        *("foundation", "core", "problem", "training", "images", "data", "evaluation", "methods"),
         *("store", "report", "runs"),
     },
     "cli": {

@@ -34,6 +34,8 @@ from campaigns.crash.reference import hash_models
 from campaigns.crash.strikes import Struck, Yard, strike_run, strikes_summary
 from pren.foundation.files import WRITING
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"heads": 4, "dim": 4, "hidden": [16], "initial_batches": 1, "batches": 1, "batch_size": 16}
 SHORT = {**SMALL, "heads": 12, "hidden": [128, 128], "rounds": 6, "initial_batches": 10, "batches": 10}
 

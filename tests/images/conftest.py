@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 import torch
-from lightning_fabric import Fabric
 from PIL import Image
 from safetensors.torch import save_file
 
 from pren.images.extraction import Extractor, FrozenBackbone
 from pren.images.files import ImageFiles
 from pren.images.torchvision_operators import import_timm
+from pren.training.processes import single_process
 
 TINY = "test_resnet"  # one of timm's networks for tests: 160 x 160 pixels
 
 
 @pytest.fixture(scope="session")
 def fabric():
-    return Fabric(accelerator="cpu", devices=1)
+    return single_process("cpu")
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,8 @@ from pren.label.job import Wanted, label
 from pren.label.parts import parts_folder, was_finished
 from pren.label.predictor import Predictor
 
+pytestmark = pytest.mark.slow
+
 
 class Killed(BaseException):
     pass

@@ -14,6 +14,8 @@ from pren.store.folder import RunFolder
 
 from .conftest import fit, make_photographs
 
+pytestmark = pytest.mark.slow
+
 
 def said(path):
     """A page without its script, style and tags."""

@@ -12,6 +12,8 @@ from pren.research import comparison
 from pren.research.comparison import ComparisonPlan, compare
 from pren.research.parameters import Parameters
 
+pytestmark = pytest.mark.slow
+
 SMALL = Parameters({"progressive": {"rounds": 1, "initial_batches": 4, "batches": 1, "hidden": [4]}})
 BOTH = ["progressive", "eszsl"]
 

@@ -11,6 +11,8 @@ from pren.research.reproduction.complexity import WIDTH, _heads, complexity, mul
 from pren.research.reproduction.sheets import Sheet, keep_sheets, read_sheets
 from pren.store.config import RunConfig
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_papers_rows_are_methods_here():
     assert {*paper.TOP1, *paper.MACC, *paper.GZSL} <= set(METHODS)

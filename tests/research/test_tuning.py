@@ -17,6 +17,8 @@ from pren.research.folds import open_folds
 from pren.research.tuning import attempt, search_space, tune
 from pren.store.config import parse_config, read_yaml
 
+pytestmark = pytest.mark.slow
+
 # Everything that is tuned of ESZSL, at its default.
 FIXED = {"feature_reg": 1.0, "signature_reg": 0.3, "features": "l2", "refinement": "none", "balance": 0.0}
 

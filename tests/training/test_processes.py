@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from pren.foundation.errors import PrenError, SharedError
 from pren.problem.inputs import ArrayInputs
@@ -69,3 +70,28 @@ def test_what_goes_wrong_in_one_process_is_its_own(fabric, watch, error):
 def test_one_process_is_one_device():
     assert single_process("cpu").world_size == 1
     assert single_process("cpu").device == torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("there", "accelerator", "kind"),
+    [
+        ("", "auto", "cpu"),
+        ("cuda", "auto", "cuda"),
+        ("mps", "gpu", "mps"),
+        ("cuda mps", "cpu", "cpu"),
+        ("", "cpu", "cpu"),
+    ],
+)
+def test_a_device_is_found(monkeypatch, there, accelerator, kind):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in there)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: "mps" in there)
+    fabric = single_process(accelerator)
+    assert (fabric.device.type, fabric.world_size, fabric.is_global_zero) == (kind, 1, True)
+
+
+@pytest.mark.parametrize("accelerator", ["cuda", "mps", "gpu", "tpu"])
+def test_a_device_that_is_not_there_is_named(monkeypatch, accelerator):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with refused(f"no-device {accelerator}"):
+        single_process(accelerator)

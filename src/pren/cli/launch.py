@@ -27,7 +27,7 @@ from pren.foundation.children import end_with_parent, ended_by
 from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
-    from lightning_fabric import Fabric
+    from pren.training.processes import Fabric
 
 WATCHED = "PREN_LAUNCHER_PIPE"  # a pipe that closes when the launcher ends
 LOCAL_RANK = "LOCAL_RANK"  # as torchrun, Fabric and we number the processes of a machine

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -23,7 +22,7 @@ from pren.images.files import ImageFiles
 from pren.images.registered import PLUS
 from pren.images.weights import RANDOM
 from pren.problem.inputs import Inputs
-from pren.training.processes import agreed
+from pren.training.processes import Fabric, agreed
 
 SCALE = "unit length"  # of each block of features
 
@@ -65,8 +64,12 @@ class SideBySide:
 def single_extractors(extractor: Extractor) -> list[Extractor]:
     """The extractor of each backbone; `PrenError` for options that need a single backbone."""
     names = split_names(extractor.backbone)
-    if len(names) > 1 and extractor.weights not in (None, RANDOM):
-        message = f"A weights file is for one backbone, but {extractor.backbone} are {len(names)}: name one."
+    weights = extractor.weights
+    if len(names) > 1 and weights not in (None, RANDOM) and not Path(weights).is_dir():
+        message = (
+            f"A weights file is for one backbone, but {extractor.backbone} are {len(names)}: name one, or a folder of "
+            "files with their names."
+        )
         raise PrenError("backbone-several", message)
     if len(names) > 1 and extractor.until is not None:
         message = (
@@ -149,6 +152,10 @@ class FeatureStore:
         """The folder of the features; for several backbones, the parent of their folders."""
         own = self._known[0].cache.folder
         return own if len(self._known) == 1 else own.parent
+
+    def known(self) -> dict[FrozenBackbone, int]:
+        """How many photographs the cache of each backbone has."""
+        return {part: len(known.cache) for part, known in zip(self.backbones.parts, self._known, strict=True)}
 
     def extract(
         self,

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lightning_fabric import Fabric
-
 from pren.foundation.errors import PrenError
 from pren.foundation.files import replacing, sha256
 from pren.foundation.lock import Lock
@@ -19,7 +17,7 @@ from pren.label.predictions import Row
 from pren.label.predictor import Opened, Predictor
 from pren.label.sorting import Sorter
 from pren.methods.storage import MODEL_FILE
-from pren.training.processes import agreed, single_process
+from pren.training.processes import Fabric, agreed, single_process
 from pren.trust import TRUST_FILE
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
@@ -30,7 +29,7 @@ from pren.problem import UNKNOWN, candidates_of
 from pren.problem.inputs import CHUNK, Array, ArrayInputs, Inputs, as_inputs
 from pren.problem.scoring import top_classes
 from pren.store.models import load_model
-from pren.training.processes import single_process
+from pren.training.processes import Fabric, single_process
 from pren.trust import Trust
 
 NUMBERS = 1 << 24  # in memory at once: a hundred photographs

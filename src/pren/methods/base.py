@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from torch import Tensor, nn
@@ -32,6 +31,7 @@ from pren.methods.space import Choice, Space
 from pren.problem import Problem, candidates_of
 from pren.problem.inputs import CHUNK, Array, Inputs, as_inputs, pieces
 from pren.problem.scoring import calibrated
+from pren.training.processes import Fabric
 
 log = logging.getLogger(__name__)
 MOST_FEATURES = 20_000  # systems of d x d would not fit beyond

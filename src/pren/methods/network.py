@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from pren.core.progressive import Round
@@ -24,7 +23,7 @@ from pren.problem.inputs import ArrayInputs, Inputs
 from pren.training.adam import adam_tensors, read_adam
 from pren.training.chunks import CHUNK_IMAGES, apply
 from pren.training.division import AdamState
-from pren.training.processes import share, share_weights, single_process
+from pren.training.processes import Fabric, share, share_weights, single_process
 from pren.training.trainer import Trainer
 
 ROUND_NUMBER = "round.number"  # in the state of training

@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 from torch import Tensor
@@ -45,6 +44,7 @@ from pren.training.chunks import images_for_heads
 from pren.training.division import AdamState
 from pren.training.kept_memory import KeptLinear
 from pren.training.learner import ProgressiveLearner
+from pren.training.processes import Fabric
 
 log = logging.getLogger(__name__)
 

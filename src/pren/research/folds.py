@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from lightning_fabric import Fabric
-
 from pren.data import class_folds
 from pren.data.survey import own_folds
 from pren.foundation.errors import PrenError
@@ -11,6 +9,7 @@ from pren.images.extraction import OnProgress
 from pren.problem import Answers, Problem
 from pren.runs.opening import open_problem
 from pren.store.config import RunConfig
+from pren.training.processes import Fabric
 
 FIXED_IN_A_FOLD = ("train_on", "seen_test")  # options that would use test inputs
 

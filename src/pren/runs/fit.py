@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lightning_fabric import Fabric
-
 from pren.foundation.errors import PrenError
 from pren.label.result import RunResult
 from pren.problem import Answers, Problem
@@ -17,7 +15,7 @@ from pren.runs.run import Progress, run_config
 from pren.runs.settings import AUTO, Settings
 from pren.store.config import RunConfig
 from pren.store.folder import RunFolder
-from pren.training.processes import agreed, share_text, single_process, watching
+from pren.training.processes import Fabric, agreed, share_text, single_process, watching
 
 log = logging.getLogger(__name__)
 

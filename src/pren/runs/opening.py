@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lightning_fabric import Fabric
-
 from pren.foundation.errors import PrenError
 from pren.images.extraction import OnProgress
 from pren.images.photographs import freeze, has_photographs, leave_out_unreadable
@@ -13,7 +11,7 @@ from pren.methods.base import Method
 from pren.methods.registry import METHODS, trains_backbone
 from pren.problem import Answers, Problem
 from pren.store.config import RunConfig
-from pren.training.processes import agreed, single_process
+from pren.training.processes import Fabric, agreed, single_process
 
 
 def check_trains_backbone(methods: Sequence[str]) -> None:

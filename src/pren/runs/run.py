@@ -13,8 +13,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from lightning_fabric import Fabric
-
 from pren.evaluation import check_answers
 from pren.foundation.errors import PrenError
 from pren.foundation.files import check_is_text
@@ -25,14 +23,16 @@ from pren.label.names import group_names
 from pren.label.outcome import Outcome
 from pren.label.result import RunPaths, RunResult
 from pren.problem import Answers, Problem
+from pren.problem.copies import counted_once
 from pren.report import write_report
+from pren.runs.copies import tell_copies
 from pren.runs.opening import open_problem
 from pren.runs.reopening import check_hashes, load_result
 from pren.runs.steps import OnRound, count_rehearsals, rehearse, train
 from pren.store.checkpoint import State
 from pren.store.config import RunConfig
 from pren.store.folder import RunFolder
-from pren.training.processes import agreed, share_text, single_process, watching
+from pren.training.processes import Fabric, agreed, share_text, single_process, watching
 from pren.trust import OnRehearsal, only_sure
 
 log = logging.getLogger(__name__)
@@ -97,14 +97,17 @@ def run_config(
             rehearsals = count_rehearsals(config, method, known)
         config = config.for_record(_record(known, command, start, fabric))
         folder = _take_folder(config, out, resume, start, fabric)
-        if folder is not None and answers is not None:
-            folder.names = answers.names
+        taught, told = counted_once(known, answers)
+        if folder is not None and told is not None:
+            folder.names = told.names
         with nullcontext() if folder is None else closing(folder):
             if share_text(fabric, "finished" if folder is not None and folder.finished() else ""):
                 return None if folder is None else _finished_before(folder, report)
             try:
-                method, state = train(fabric, folder, config, method, known, answers, progress.on_round)
-                trust = rehearse(method, known, rehearsals, config, fabric, progress.on_rehearsal)
+                if fabric.is_global_zero:
+                    tell_copies(known, answers)
+                method, state = train(fabric, folder, config, method, taught, told, progress.on_round)
+                trust = rehearse(method, taught, rehearsals, config, fabric, progress.on_rehearsal)
             except Exception:
                 if folder is not None and not resume:
                     folder.discard_if_nothing_done()

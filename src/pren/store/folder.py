@@ -187,7 +187,10 @@ class RunFolder:
             json.dumps(mapping, allow_nan=False)
         except (TypeError, ValueError) as error:  # such as dates and sets of YAML
             raise PrenError("damaged", f"{path} is damaged: {error}. Restore it.") from error
-        return parse_config(mapping, str(path))
+        config = parse_config(mapping, str(path))
+        if config.extractor is not None and config.extractor.engine is None:  # the run is older than engines
+            config = config.model_copy(update={"extractor": config.extractor.of_record({})})
+        return config
 
     def model(self) -> Method:
         """The model of the last finished round."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from torch import nn
 
 from pren.core.ensemble import Ensemble
 from pren.problem.inputs import Inputs
-from pren.training.processes import over_chunks
+from pren.training.processes import Fabric, over_chunks
 
 CHUNK_IMAGES = 256  # the most images that are scored at once (a backbone's activations are large)
 CHUNK_NUMBERS = 8_000_000  # the most numbers (heads x images x units or classes) in a chunk

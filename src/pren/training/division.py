@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import copy
 
-from lightning_fabric import Fabric
 from torch import Tensor, distributed, nn
 from torch.optim import Optimizer
 
 from pren.core.ensemble import Ensemble
 from pren.core.voting import Network
+from pren.training.processes import Fabric
 
 AdamState = dict[int, dict[str, Tensor]]  # by the number of a weight and the name of the value
 

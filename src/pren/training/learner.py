@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from torch.optim import Optimizer
 
@@ -17,7 +16,7 @@ from pren.problem.inputs import Inputs
 from pren.training.batches import Augment, TrainingSet, batches
 from pren.training.chunks import images_for_backbone, images_for_heads
 from pren.training.division import AdamState, exchange_weights, own_heads, own_state, trains_heads_apart, whole_state
-from pren.training.processes import over_chunks, share_weights
+from pren.training.processes import Fabric, over_chunks, share_weights
 from pren.training.trainer import Trainer
 
 

@@ -8,15 +8,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
-from lightning_fabric.plugins.environments.lightning import LightningEnvironment
-from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
-from lightning_fabric.strategies.ddp import DDPStrategy
 from numpy.typing import NDArray
 from safetensors.torch import load, save
 from torch import Tensor, distributed, nn
@@ -27,17 +24,67 @@ from pren.problem.inputs import Inputs
 PATIENCE = timedelta(minutes=10)  # the longest a process waits for another one
 
 
+class Fabric(Protocol):
+    """A device and the processes that work together: a launched Lightning Fabric has all of this."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where this process computes."""
+
+    @property
+    def world_size(self) -> int:
+        """Processes of all machines."""
+
+    @property
+    def global_rank(self) -> int:
+        """The number of this process among all."""
+
+    @property
+    def local_rank(self) -> int:
+        """The number of this process on its machine."""
+
+    @property
+    def is_global_zero(self) -> bool:
+        """Whether this is the first process of all."""
+
+
+@dataclass(frozen=True)
+class OneProcess:
+    """A single process. Lightning Fabric takes a second to import, which most commands need not wait for."""
+
+    device: torch.device
+    world_size: int = 1
+    global_rank: int = 0
+    local_rank: int = 0
+    is_global_zero: bool = True
+
+
 def single_process(accelerator: str = "auto") -> Fabric:
-    """One process on one device."""
-    return Fabric(accelerator=accelerator, devices=1)
+    """One process on one device.
+
+    Args:
+        accelerator: ``"auto"`` takes a GPU if there is one; ``"gpu"``, ``"cuda"``, ``"mps"`` or ``"cpu"``.
+
+    Raises:
+        PrenError: If this machine has no such device.
+    """
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    wanted = {"auto": ("cuda", "mps", "cpu"), "gpu": ("cuda", "mps")}.get(accelerator, (accelerator,))
+    for kind in wanted:
+        if there.get(kind):
+            return OneProcess(torch.device("cpu") if kind == "cpu" else torch.device(kind, 0))
+    raise PrenError("no-device", f"There is no {accelerator!r} device here for PyTorch: use --accelerator cpu.")
 
 
 def apart(fabric: Fabric) -> Fabric:
     """This process alone on its device, independent of the others."""
-    if fabric.world_size == 1:
-        return fabric
-    kind = fabric.device.type
-    return single_process(kind) if kind == "cpu" else Fabric(accelerator=kind, devices=[fabric.device.index or 0])
+    return fabric if fabric.world_size == 1 else OneProcess(fabric.device)
+
+
+def wait_for_all(fabric: Fabric) -> None:
+    """Go on when every process has come here."""
+    if fabric.world_size > 1:
+        distributed.barrier()
 
 
 def join_processes(accelerator: str, devices: int, nodes: int) -> Fabric:
@@ -51,10 +98,15 @@ def join_processes(accelerator: str, devices: int, nodes: int) -> Fabric:
     Raises:
         PrenError: If the processes do not connect in time.
     """
+    import lightning_fabric
+    from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+    from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
+    from lightning_fabric.strategies.ddp import DDPStrategy
+
     elastic = TorchElasticEnvironment.detect()
     environment = TorchElasticEnvironment() if elastic else LightningEnvironment()
     strategy = DDPStrategy(cluster_environment=environment, timeout=PATIENCE)
-    fabric = Fabric(accelerator=accelerator, devices=devices, num_nodes=nodes, strategy=strategy)
+    fabric = lightning_fabric.Fabric(accelerator=accelerator, devices=devices, num_nodes=nodes, strategy=strategy)
     try:
         fabric.launch()
     except (RuntimeError, ValueError) as error:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from contextlib import nullcontext
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from pren.foundation.errors import PrenError
 from pren.training.adam import forget_traces
 from pren.training.batches import Places, TrainingSet
-from pren.training.processes import mean
+from pren.training.processes import Fabric, mean
+
+if TYPE_CHECKING:
+    import lightning_fabric
 
 STEPS_BETWEEN = 100  # 0.9^100 does not turn a value above `FORGOTTEN` into a denormal number
 
@@ -51,7 +53,8 @@ class Trainer:
         self._pieces = pieces
         self._loss: nn.Module = _Loss(network)
         if self._averaged:  # the wrapper averages gradients
-            self._loss, self._wrapped_optimizer = fabric.setup(self._loss, optimizer)
+            self._several = cast("lightning_fabric.Fabric", fabric)
+            self._loss, self._wrapped_optimizer = self._several.setup(self._loss, optimizer)
 
     def train(self, images: TrainingSet, order: Iterable[Places]) -> float:
         """Take one step per batch; returns the mean loss, NaN without batches."""
@@ -80,11 +83,14 @@ class Trainer:
         loss = torch.zeros((), device=fabric.device)
         for part in parts:
             waiting = self._averaged and part is not parts[-1]  # average once, after the last piece
-            with fabric.no_backward_sync(self._loss) if waiting else nullcontext():  # type: ignore[arg-type]
+            with self._several.no_backward_sync(self._loss) if waiting else nullcontext():  # type: ignore[arg-type]
                 # Gradients are averaged over processes, so weigh each by its part of the batch.
                 weight = len(part) * (fabric.world_size if self._averaged else 1) / len(whole)
                 piece = self._loss(*images.read(part, fabric.device)) * weight
-                fabric.backward(piece)
+                if self._averaged:
+                    self._several.backward(piece)
+                else:
+                    piece.backward()
             loss += piece.detach()
         (self._wrapped_optimizer if self._averaged else self.optimizer).step()
         return loss

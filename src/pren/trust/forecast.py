@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
@@ -15,6 +16,10 @@ from pren.trust.confidence import Confidence, Reading
 INSIDE = 0.8  # how often the truth should lie in the range
 USUAL_MISS, WORTH = 0.04, 8  # the usual error of a forecast, and how many rehearsals that counts as
 MISS_OF_ANOTHER_KIND = 0.1  # if the pool is of another kind, which rehearsals can only imitate
+
+WITHIN = 0.03  # the ends of a range may move by so much with the draw of the held-out classes
+ENDS = 1.4  # how far an end moves where the mean share moves by 1, because the width moves, too
+DIGITS = 6  # of what is expected: the last bits depend on the order in which a fit adds
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -64,8 +69,23 @@ class Forecast(BaseModel):
         return f"{said} The pool looks unlike the labelled inputs, so this is less certain."
 
 
+def unsteady(shares: Sequence[float]) -> float:
+    """By how much more than `WITHIN` the ends may move with the draw: twice their standard error.
+
+    Args:
+        shares: Of right labels, in two or more rehearsals.
+    """
+    error = float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
+    return max(0.0, 2 * ENDS * error - WITHIN)
+
+
 def foretell(
-    reading: Reading, rehearsals: Sequence[Known], held_out: int, apart: float = 1.0, strangers: float = 0.0
+    reading: Reading,
+    rehearsals: Sequence[Known],
+    held_out: int,
+    apart: float = 1.0,
+    strangers: float = 0.0,
+    wider: float = 0.0,
 ) -> Forecast:
     """Forecast the share of right labels: the mean of their confidence.
 
@@ -78,8 +98,9 @@ def foretell(
         held_out: How many classes were held out in each.
         apart: See `Forecast`.
         strangers: The share of inputs that look like none of the classes, beyond chance.
+        wider: See `unsteady`; 0 if there are no other draws.
     """
-    expected = (1 - strangers) * _expected(reading, rehearsals)
+    expected = round((1 - strangers) * _expected(reading, rehearsals), DIGITS)
     misses = [
         float(known.right.mean()) - _expected(known.reading, [*rehearsals[:place], *rehearsals[place + 1 :]])
         for place, known in enumerate(rehearsals)
@@ -87,7 +108,7 @@ def foretell(
     freedom = WORTH + len(misses)
     usual = USUAL_MISS if apart == 1.0 else MISS_OF_ANOTHER_KIND
     spread = np.sqrt((WORTH * usual**2 + np.square(misses).sum()) / freedom)
-    half = float(t.ppf(0.5 + INSIDE / 2, freedom) * spread)
+    half = float(t.ppf(0.5 + INSIDE / 2, freedom) * spread) + wider
     return Forecast(
         low=max(expected - half, 0.0),
         high=min(expected + half, 1.0),

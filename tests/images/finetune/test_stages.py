@@ -16,6 +16,8 @@ from pren.images.finetune.stages import Front, find_stage, list_stages, tail_of
 from pren.images.finetune.tails import front_of, stages_of
 from pren.images.torchvision_operators import import_timm
 
+pytestmark = pytest.mark.slow
+
 FAMILIES = {"test_resnet": 4, "test_efficientnet": 5, "test_vit": 6, "test_convnext": 4}
 SHAPE = (3, 160, 160)
 

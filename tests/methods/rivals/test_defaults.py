@@ -7,6 +7,8 @@ from pren.data import load
 from pren.evaluation import evaluate_scores
 from pren.methods.registry import create
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def numbers():

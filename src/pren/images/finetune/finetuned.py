@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -29,7 +28,7 @@ from pren.images.finetune.finetuning import Finetuning, between, learn_classes
 from pren.problem import Problem
 from pren.problem.inputs import ArrayInputs, Inputs
 from pren.training.chunks import apply
-from pren.training.processes import agreed, share, share_text, share_weights
+from pren.training.processes import Fabric, agreed, share, share_text, share_weights, wait_for_all
 
 log = logging.getLogger(__name__)
 
@@ -161,7 +160,7 @@ class TailTrainer:
         origin = self._key(everything)  # not a hash of the tail, whose last bits depend on the number of threads
         train, pool = (self._kept(network, maps, store, origin) for maps in (self.problem.train, self.problem.pool))
         plan = self.plan.model_copy(update={"strength": strength})
-        asked = self.extractor.with_absolute_paths().model_copy(update={"finetune": plan})
+        asked = self.extractor.resolved().model_copy(update={"finetune": plan})
         record = {"asked": asked.model_dump(mode="json"), "facts": frozen.facts}
         learned = LearnedFeatures(train, self, everything, strength)
         return replace(self.problem, train=learned, pool=pool, backbone=None, extractor=record, tail=tail)
@@ -178,7 +177,7 @@ class TailTrainer:
             with agreed(self.fabric):
                 if features is not None and self.fabric.local_rank == 0:  # each machine can have its own disk
                     store.append([keys[place] for place in new], features)
-        self.fabric.barrier()
+        wait_for_all(self.fabric)
         rows = known.update()
         return store.inputs(np.array([rows[key] for key in keys], dtype=np.int64), origin)
 

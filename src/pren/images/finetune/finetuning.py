@@ -14,7 +14,6 @@ from typing import Literal
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
@@ -25,6 +24,7 @@ from pren.foundation.seeds import stream
 from pren.problem import ClassTable
 from pren.problem.inputs import Inputs
 from pren.training.batches import TrainingSet, batches
+from pren.training.processes import Fabric
 from pren.training.trainer import Trainer
 
 log = logging.getLogger(__name__)
