@@ -99,7 +99,8 @@ def visit(browser):
 def rested(page):
     """Wait until all answers have counted."""
     page.wait_for_function(
-        "fetch('/api/state').then(answer => answer.json()).then(state => state.doing === 'nothing' && state.forecast.now)",
+        "fetch('/api/state').then(answer => answer.json())"
+        ".then(state => state.doing === 'nothing' && state.forecast.now)",
         timeout=60_000,
         polling=300,
     )
@@ -197,9 +198,25 @@ def test_every_view_fits_and_has_no_serious_barrier(start, visit, axe, width, da
     check("keys")
     page.keyboard.press("Escape")
     page.locator("dialog").wait_for(state="detached")
+    later = {"window": "w", "since": 0, "labels": [{"ids": [2, 3, 4], "mark": "later"}], "groups": {}}
+    page.evaluate(
+        "said => fetch('/api/answers', {method: 'POST', body: JSON.stringify(said),"
+        " headers: {'content-type': 'application/json'}}).then(answer => answer.json())",
+        later,
+    )
     page.keyboard.press("p")
-    page.wait_for_selector(".one h1, .photographs .note")
+    page.wait_for_selector(".one h1")
     check("photographs")
+    file = page.locator(".answers .file").inner_text()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("file => document.querySelector('.answers .file').innerText !== file", arg=file)
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function("file => document.querySelector('.answers .file').innerText === file", arg=file)
+    page.keyboard.press("2")
+    page.wait_for_function("file => document.querySelector('.answers .file')?.innerText !== file", arg=file)
+    page.locator(".answers", has_text="2 photographs in doubt").wait_for()
+    page.keyboard.press("u")
+    page.locator(".answers", has_text="3 photographs in doubt").wait_for()
     page.keyboard.press("v")
     page.locator("select").select_option(label="All")
     page.wait_for_selector(".cell .photo")

@@ -67,7 +67,7 @@ class Refitter:
         self.failure = ""
         self._run, self._moved, self._trust = run, moved, trust
         self._position, self._on_fit, self._on_change = position, on_fit, on_change
-        self._wanted, self._ending = threading.Event(), False
+        self._wanted, self._ending, self._other_classes = threading.Event(), False, False
         self._one_at_a_time = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="refit", daemon=True)
 
@@ -75,8 +75,9 @@ class Refitter:
         """Begin to wait for answers."""
         self._thread.start()
 
-    def want(self) -> None:
-        """There are new answers."""
+    def want(self, *, other_classes: bool = False) -> None:
+        """There are new answers, or other classes, for which the old trust does not hold."""
+        self._other_classes |= other_classes
         self._wanted.set()
 
     def end(self, patience: float = 30.0) -> None:
@@ -110,7 +111,7 @@ class Refitter:
     def _fit(self) -> None:
         position = self._position()
         quick = quick_settings(RunFolder.open(self._run).config(), self._trust)
-        if quick:
+        if quick and not self._other_classes:
             self._say("labels")
             result = fit(start=self._run, report=False, **quick, **self._moved)
             self._on_fit(Refit(result, position, self._trust))
@@ -119,7 +120,7 @@ class Refitter:
         self._say("forecast")
         result = fit(start=self._run, report=False, **self._moved)
         assert result.outcome is not None
-        self._trust = result.outcome.trust or self._trust
+        self._trust, self._other_classes = result.outcome.trust, False
         self._on_fit(Refit(result, position, None))
 
     def _say(self, doing: Doing, failure: str = "") -> None:

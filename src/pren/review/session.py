@@ -99,6 +99,9 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await anyio.to_thread.run_sync(self.refitter.end)
+
+    def close(self) -> None:
+        """Let others review the run."""
         self.journal.close()
         self._lock.release()
 
@@ -127,9 +130,9 @@ class Session:
         return Pictures(self.data, files, self.run / FOLDER / THUMBNAILS).thumbnail(number)
 
     def refit(self) -> None:
-        """Fit again: something else than an answer has changed."""
+        """Fit again: there are other classes."""
         self._changed()
-        self.refitter.want()
+        self.refitter.want(other_classes=True)
 
     def _after(self, entry: Entry) -> None:
         if any(verdict.name for verdict in entry.files.values()) or set(entry.files) & self._touched.keys():
