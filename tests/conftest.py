@@ -15,7 +15,7 @@ from pren.core.ensemble import Ensemble
 from pren.core.projection import LabelEmbeddings
 from pren.foundation.errors import PrenError
 from pren.foundation.extras import how_to_install
-from pren.images import weights
+from pren.images import engines, weights
 from pren.images.precision import check_bfloat16
 from pren.problem import Problem
 from pren.research import computing
@@ -138,6 +138,14 @@ def kept(tmp_path_factory):
     """Features and encoded texts that nobody says where to keep."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PREN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def plain_engine():
+    """torch runs frozen backbones, unless a test asks for another engine: results are the same without the extra."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engines, "is_accelerated", lambda: True)
         yield
 
 

@@ -172,7 +172,8 @@ from pren.images import extraction
 from pren.images.cache import FeatureCache
 from pren.images.files import ImageFolder
 extraction.BATCH_ON_CPU = 4
-frozen = extraction.FrozenBackbone.load(extraction.Extractor(backbone="test_resnet", weights=sys.argv[1]))
+asked = extraction.Extractor(backbone="test_resnet", weights=sys.argv[1], engine="torch")
+frozen = extraction.FrozenBackbone.load(asked)
 cache = FeatureCache(sys.argv[3], frozen.facts, frozen.shape)
 def stop(done, fresh, total):
     if done == 8:

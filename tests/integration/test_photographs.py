@@ -129,7 +129,7 @@ class TestFit:
         assert "augmentation" not in shown
         summary = json.loads(good("show", "run", "--json").out)
         known = {"backbone": TINY, "weights": weights, "geometry": "whole"}
-        assert summary["extractor"] == {**known, "mirrored": False, "until": None, "finetune": None}
+        assert summary["extractor"] == {**known, "mirrored": False, "until": None, "finetune": None, "engine": "torch"}
         assert not {"backbone", "weights", "augmentation"} & summary["params"].keys()
 
     def test_mirror_images_count_too(self, good, bad, mydata, backbone, cache):

@@ -227,7 +227,7 @@ def photographs(fabric):
             noise = np.random.default_rng(number).integers(0, 256, (9, 12, 3), dtype=np.uint8)
             Image.fromarray(noise).save(folder / f"{number}.png")
     files = ImageFiles(folder, [f"{number}.png" for number in range(count)] + ["nowhere.png"])
-    frozen = FrozenBackbone.load(Extractor(backbone="test_resnet", weights="random"))
+    frozen = FrozenBackbone.load(Extractor(backbone="test_resnet", weights="random", engine="torch"))
     calls = []
     frozen.network.register_forward_hook(lambda module, given, features: calls.append(len(features)))
     cache = FeatureCache(folder / "cache", frozen.facts, frozen.shape)
@@ -240,7 +240,7 @@ def photographs(fabric):
     assert (everyones == everyones[0]).all()
     with pytest.raises(SharedError, match="nowhere"):
         extract(files, frozen, cache, fabric, workers=0, strict=True)
-    both = SideBySide.load(Extractor(backbone="test_resnet+test_efficientnet", weights="random"))
+    both = SideBySide.load(Extractor(backbone="test_resnet+test_efficientnet", weights="random", engine="torch"))
     features = FeatureStore(folder / "cache", both).extract(files, fabric, workers=0)
     assert (features.fresh, [place for place, _ in features.problems]) == (count, [count])
     everyones = gather(fabric, features.inputs[np.arange(count)].numpy()[None])

@@ -63,6 +63,7 @@ def extract(
 
 def _frozen(settings: Settings, fabric: Fabric, quiet: bool, workers: int | None, strict: bool) -> dict[str, Any]:
     """Keep the features of a frozen backbone."""
+    from pren.images.duration import announce
     from pren.images.extraction import WORKERS
     from pren.images.side_by_side import FeatureStore, SideBySide
     from pren.training.processes import agreed
@@ -71,6 +72,8 @@ def _frozen(settings: Settings, fabric: Fabric, quiet: bool, workers: int | None
         parts = _files(settings)
         frozen = SideBySide.load(settings.extractor())
         store = FeatureStore(settings.cache, frozen)
+        if fabric.is_global_zero:
+            announce(store, parts, fabric.device, fabric.world_size)
     started, number = time.perf_counter(), WORKERS if workers is None else workers
     with extraction(quiet or not fabric.is_global_zero) as on_progress:
         done = [store.extract(files, fabric, number, strict, on_progress) for files in parts]

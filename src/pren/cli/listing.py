@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
 import typer
 
 from pren.cli.options import Json
-from pren.cli.output import print_json, stdout, table
+from pren.cli.output import print_json, say, stdout, table
 from pren.foundation.errors import PrenError
 
 
@@ -30,6 +31,8 @@ def list_names(
     elif kind == "backbones":
         from pren.images.backbones import find_backbone, list_backbones
 
+        if not json:
+            _show_tried(pattern)
         rows = [(name, find_backbone(name).summary) for name in list_backbones(pattern)]
     elif kind == "encoders":
         from pren.data.describe import list_encoders
@@ -43,6 +46,28 @@ def list_names(
         print_json([{"name": name, "summary": summary} for name, summary in rows])
     else:
         stdout().print(table(["name", "what it is"], rows, 2))
+
+
+def _show_tried(pattern: str) -> None:
+    """Print what is known of backbones that were tried, the best first."""
+    from pren.images.tried import TRIED
+
+    tried = [(name, known) for name, known in TRIED.items() if fnmatchcase(name, pattern)]
+    if not tried:
+        return
+    head = ["tried", "pixels", "features", "parameters", "ms each", "CUB", "trained on", "licence", "weights"]
+    rows = [
+        (
+            name,
+            *(str(known.size), str(known.features), f"{known.parameters:.1f} M"),
+            *(f"{known.milliseconds:.0f}", f"{known.folds:.1f}", known.training, known.licence, known.source),
+        )
+        for name, known in sorted(tried, key=lambda entry: -entry[1].folds)
+    ]
+    stdout().print(table(head, rows, 9))
+    say("CUB: right labels of validation classes, per cent. ms: of one core, in OpenVINO.")
+    say("'foundation': trained on more than ImageNet-1k, maybe on the classes that play unseen ones in a benchmark.")
+    say("")
 
 
 def _list_stages(kind: str, name: str, json: bool) -> None:

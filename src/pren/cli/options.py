@@ -76,7 +76,9 @@ DataOptions = Annotated[
 WeightsFile = Annotated[
     str | None,
     backbone_option(
-        "--weights", metavar="FILE", help="A file with the backbone's weights, or 'random'. Default: trained weights."
+        "--weights",
+        metavar="FILE",
+        help="A file (or folder) with the backbone's weights, or 'random'. Default: trained weights.",
     ),
 ]
 CacheFolder = Annotated[
@@ -154,6 +156,18 @@ class BackboneChoice:
     frozen: Annotated[
         bool, backbone_option("--frozen", help="Do not train the backbone, also for methods that can.")
     ] = False
+    quality: Annotated[
+        Literal["fast", "good", "best"] | None,
+        backbone_option(help="Choose frozen backbones by how long they may take; says how long beforehand."),
+    ] = None
+    size: Annotated[
+        int | None,
+        expert_option(min=1, metavar="PIXELS", help="The side of a frozen backbone's images; chosen by default."),
+    ] = None
+    engine: Annotated[
+        Literal["torch", "openvino"] | None,
+        backbone_option(help="What runs a frozen backbone; by default OpenVINO on CPUs, if it is installed."),
+    ] = None
     geometry: Annotated[
         Literal["whole", "timm"] | None,
         expert_option(help="Resize the whole photograph (default), or crop as timm does."),

@@ -40,10 +40,15 @@ def split_names(name: str) -> list[str]:
     return names
 
 
-def find_backbone(name: str) -> Backbone:
-    """The backbone of a name; `PrenError` for several names, or with the closest names for an unknown one."""
+def find_backbone(name: str, size: int | None = None) -> Backbone:
+    """The backbone of a name; `PrenError` for several names, or with the closest names for an unknown one.
+
+    `size` is the side of its images in pixels, for a network of timm; None for the usual one.
+    """
     if PLUS in name:
         raise PrenError("backbone-several", f"{name}: several backbones must be frozen. Add --frozen, or name one.")
+    if size is not None and (name in BACKBONES or name.startswith(PREFIX) or AT in name):
+        raise PrenError("backbone-input", f"Backbone {name!r} takes images of one size only: leave out --size.")
     if name in BACKBONES:
         return BACKBONES[name]
     if name.startswith(PREFIX):
@@ -52,7 +57,7 @@ def find_backbone(name: str) -> Backbone:
     base = name.partition(AT)[0].partition(".")[0]  # without the tag of its weights
     # A name such as "hf-hub:..." would make timm download a model.
     if base.isidentifier() and timm.is_model(base):
-        return TimmTail(name) if AT in name else TimmModel(name)
+        return TimmTail(name) if AT in name else TimmModel(name, size)
     here = get_close_matches(name, [*BACKBONES, *filter(package_of, PACKAGES)])
     near = [*here, *get_close_matches(name, set(timm.list_models()) - {*here})][:3]
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
@@ -65,6 +70,7 @@ def create_backbone(
     seed: int,
     precision: Precision = "float32",
     train_statistics: bool = True,
+    size: int | None = None,
 ) -> tuple[nn.Module, int]:
     """Build a backbone with random weights for inputs of one shape.
 
@@ -74,6 +80,7 @@ def create_backbone(
         seed: For the weights; torch's global generator does not change.
         precision: See `TimmBackbone`.
         train_statistics: See `TimmBackbone`.
+        size: See `find_backbone`.
 
     Returns:
         The backbone, (N, *sample_shape) -> (N, D), and D.
@@ -81,7 +88,7 @@ def create_backbone(
     Raises:
         PrenError: If there is no such backbone, or it does not accept such inputs.
     """
-    backbone = None if name is None else find_backbone(name)
+    backbone = None if name is None else find_backbone(name, size)
     if len(sample_shape) == 1:
         if backbone is not None:
             message = f"Backbone {name!r} takes images, not features {sample_shape}: leave it out, or load photographs."

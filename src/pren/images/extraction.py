@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -22,16 +22,21 @@ from pren.foundation.errors import PrenError
 from pren.images.backbones import DEFAULT, check_takes, create_backbone, find_backbone
 from pren.images.cache import FeatureCache, KnownRows
 from pren.images.decoding import TURNS, without_warnings
+from pren.images.engines import OPENVINO, TORCH, EngineName, OpenVINOEngine, choose_engine
 from pren.images.files import ImageFiles, Reading, stacked
 from pren.images.finetune.finetuning import Finetuning
 from pren.images.finetune.tails import front_of, give_tail
 from pren.images.preprocessing import Geometry, Preprocessing
+from pren.images.registered import BACKBONES, PLUS
+from pren.images.tokens import BOTH, ClassAndMean, Tokens, has_class_token
 from pren.images.weights import absolute_weights, installed_backbone, weights_digest
 from pren.training.processes import Fabric, agreed, gather
 
 BATCH = 64
 BATCH_ON_CPU = 8  # a CPU allocates large activations page by page each time, which is twice as slow as for few images
-WORKERS = max(1, min(8, (os.cpu_count() or 1) // 2))  # decoding takes a small share of the time on a CPU
+# Decoding takes a small share of the time for small photographs, and most of it for those of a camera: for small ones,
+# most of these wait.
+WORKERS = max(1, min(8, os.cpu_count() or 1))
 LAST_STAGE = "1"  # counted from the end
 VERSION = 2  # of the way from a file to its features; another version uses another cache
 OnProgress = Callable[[int, int, int], None]  # files done, those not from the cache, files in all
@@ -51,6 +56,9 @@ class Extractor(BaseModel):
     mirrored: bool = False  # whether to average the features of an image and of its mirror image
     until: str | None = None  # stop before this stage, see `pren.images.finetune.stages`; None for the whole network
     finetune: Finetuning | None = None  # how to fine-tune the later stages on the seen classes; None for not at all
+    size: PositiveInt | None = None  # the side of its images in pixels; None for the usual one
+    tokens: Tokens = BOTH  # the features of transformers
+    engine: EngineName | None = None  # what runs the network; None for the fastest here, see `choose_engine`
 
     @model_validator(mode="before")
     @classmethod
@@ -68,9 +76,33 @@ class Extractor(BaseModel):
             raise ValueError("mirror images need a frozen backbone: leave out --mirrored or the training")
         return self
 
-    def with_absolute_paths(self) -> Extractor:
-        """The same with an absolute path of the weights."""
-        return self.model_copy(update={"weights": absolute_weights(self.weights)})
+    @model_validator(mode="after")
+    def _trained_by_torch(self) -> Extractor:
+        if self.engine == OPENVINO and self.until is not None:
+            raise ValueError("what is trained runs through torch: leave out --engine or the training")
+        return self
+
+    def resolved(self) -> Extractor:
+        """The same with an absolute path of the weights, and the engine of this machine."""
+        return self.model_copy(update={"weights": absolute_weights(self.weights), "engine": self.own_engine()})
+
+    def own_engine(self) -> EngineName:
+        """The engine on this machine; `PrenError` if it is not installed.
+
+        What is trained runs through torch. So does what a user has registered, unless another engine is asked for: a
+        network that decides by the image which way to go is not the same in OpenVINO.
+        """
+        own = any(name in BACKBONES for name in self.backbone.split(PLUS))
+        return TORCH if self.until is not None or (own and self.engine is None) else choose_engine(self.engine)
+
+    def of_record(self, facts: dict[str, Any]) -> Extractor:
+        """The same with what was chosen by itself, as recorded facts say; they say nothing of what came later."""
+        parts = facts.get("parts", [facts])
+        size = None if len(parts) > 1 else parts[0].get("preprocessing", {}).get("sample_shape", [None])[-1]
+        tokens = BOTH if any("tokens" in part for part in parts) else "class"
+        return self.model_copy(
+            update={"engine": parts[0].get("engine", TORCH), "size": self.size or size, "tokens": tokens}
+        )
 
     def kind_of_weights(self) -> str | None:
         """None, "random" or "file"."""
@@ -100,12 +132,13 @@ class FrozenBackbone:
     shape: tuple[int, ...]
     preprocessing: Preprocessing
     facts: dict[str, Any]
+    engine: OpenVINOEngine | None = None  # None for torch
 
     @classmethod
     def load(cls, extractor: Extractor, tail: dict[str, Tensor] | None = None) -> FrozenBackbone:
         """Build it with its weights; with the weights of a fine-tuned `tail`, the whole network."""
         name, weights = extractor.backbone, extractor.weights
-        backbone = find_backbone(name)
+        backbone = find_backbone(name, extractor.size)
         if not backbone.trained:
             raise PrenError(
                 "weights-missing",
@@ -113,7 +146,7 @@ class FrozenBackbone:
                 "(--method pren without --frozen).",
             )
         preprocessing = backbone.preprocessing(weights, extractor.geometry)
-        network, width = create_backbone(name, preprocessing.sample_shape, seed=0)
+        network, width = create_backbone(name, preprocessing.sample_shape, seed=0, size=extractor.size)
         backbone.give_weights(network, weights)
         check_takes(network, name, preprocessing.sample_shape)
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs lack it
@@ -121,6 +154,8 @@ class FrozenBackbone:
         facts["preprocessing"] = preprocessing.model_dump(mode="json")
         shape: tuple[int, ...] = (width,)
         network.eval().requires_grad_(False)
+        if extractor.tokens == BOTH and extractor.until is None and has_class_token(network):
+            network, facts["tokens"], shape = ClassAndMean(network), BOTH, (2 * width,)
         if extractor.mirrored:
             network, facts["mirrored"] = Mirrored(network), True
         if extractor.until is not None:
@@ -130,11 +165,20 @@ class FrozenBackbone:
             else:
                 give_tail(network, tail)
                 facts["finetuned"] = {"from": stage.name, "weights": weights_digest(network)}
-        return cls(network, shape, preprocessing, facts)
+        engine = None
+        if extractor.own_engine() == OPENVINO:  # torch is not named: caches were made before there were engines
+            engine, facts["engine"] = OpenVINOEngine(network, preprocessing.sample_shape, shape, name), OPENVINO
+        return cls(network, shape, preprocessing, facts, engine)
+
+    def at_once(self, device: torch.device) -> int:
+        """How many images keep the device busy."""
+        return batch_size(device) if self.engine is None else self.engine.at_once
 
     @torch.inference_mode()
     def __call__(self, levels: Tensor, device: torch.device) -> NDArray[np.float32]:
         """Features (n, *shape) of (n, C, H, W) levels from 0 to 255, a batch at a time."""
+        if self.engine is not None:
+            return self.engine(levels)
         self.network.to(device)
         features = np.empty((len(levels), *self.shape), dtype=np.float32)
         for start in range(0, len(levels), size := batch_size(device)):
@@ -220,7 +264,7 @@ def _extract(
     turns = multiprocessing.RLock() if workers else TURNS  # not shared with other calls: a killed worker keeps it
     read = partial(_read_batch, files, ChainMap({}, known), turns)
     for readings, decoded, levels in DataLoader(
-        cast(Dataset[int], places), batch_size(device), num_workers=workers, collate_fn=read, generator=chance
+        cast(Dataset[int], places), frozen.at_once(device), num_workers=workers, collate_fn=read, generator=chance
     ):
         new = [
             place for place, key in enumerate(decoded) if key not in extracted

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
 from pren.foundation.errors import PrenError
+from pren.images.duration import announce
+from pren.images.engines import TORCH, is_installed
 from pren.images.extraction import BATCH, WORKERS, Extractor, FrozenBackbone, OnProgress
 from pren.images.files import ImageFiles, image_files
 from pren.images.finetune.tails import tail_name
@@ -85,11 +87,13 @@ def freeze(
     with agreed(fabric):  # another machine may lack the weights or disk space
         frozen = SideBySide.load(extractor)
         store = FeatureStore(cache, frozen)
+        if fabric.is_global_zero:
+            announce(store, parts, fabric.device, fabric.world_size)
     found = [store.extract(files, fabric, workers, on_progress=on_progress) for files in parts]
     train, pool = (part.inputs for part in found)
     problem, answers = _without(problem, answers, *(part.problems for part in found))
     answers = None if answers is None else replace(answers, pictures=problem.pool)
-    record = ExtractorRecord(asked=extractor.with_absolute_paths(), facts=frozen.facts).model_dump(mode="json")
+    record = ExtractorRecord(asked=extractor.resolved(), facts=frozen.facts).model_dump(mode="json")
     stage = frozen.facts.get("until")
     tail = None if stage is None else tail_name(extractor.backbone, stage)
     return replace(problem, train=train, pool=pool, backbone=tail, extractor=record), answers
@@ -106,27 +110,38 @@ def recorded_backbone(
         known = ExtractorRecord.model_validate(record)
     except ValidationError as error:
         raise PrenError("damaged", f"The model does not say which backbone made its features: {error}") from error
-    asked = known.asked if weights is None else known.asked.model_copy(update={"weights": weights})
-    frozen = SideBySide.load(asked, tail)
+    frozen = SideBySide.load(_moved(known, weights), tail)
     check_same_facts(frozen.facts, known.facts)
     return frozen
 
 
+def _moved(known: ExtractorRecord, weights: str | None) -> Extractor:
+    """A recorded extractor on this machine: its weights may be elsewhere, and its engine may not be installed."""
+    asked = known.asked.of_record(known.facts)
+    asked = asked if weights is None else asked.model_copy(update={"weights": weights})
+    return asked if is_installed(asked.engine) else asked.model_copy(update={"engine": TORCH})
+
+
 def whole_backbone(record: dict[str, Any], weights: str | None, tail: dict[str, Tensor]) -> FrozenBackbone:
     """A recorded backbone that stops before a stage, joined with the weights of a trained tail."""
-    asked = ExtractorRecord.model_validate(record).asked
     recorded_backbone(record, weights)  # raises if it has changed
-    return FrozenBackbone.load(asked if weights is None else asked.model_copy(update={"weights": weights}), tail)
+    return FrozenBackbone.load(_moved(ExtractorRecord.model_validate(record), weights), tail)
 
 
 def check_same_facts(facts: dict[str, Any], known: dict[str, Any]) -> None:
-    """Raise a `PrenError` if a frozen backbone is not the one that a model was trained with."""
-    if facts != known:
+    """Raise a `PrenError` if a frozen backbone is not the one that a model was trained with, whatever runs it."""
+    if _without_engine(facts) != _without_engine(known):
         raise PrenError(
             "weights-other",
             f"The weights or the preprocessing of {facts['backbone']} are not those of the model's training: "
             "give the original file (--weights FILE), or install the original version of timm.",
         )
+
+
+def _without_engine(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts of one or several backbones without their engines, whose features are alike."""
+    rest = {name: value for name, value in facts.items() if name != "engine"}
+    return rest if "parts" not in rest else {**rest, "parts": [_without_engine(part) for part in rest["parts"]]}
 
 
 def _without(

@@ -64,8 +64,12 @@ class SideBySide:
 def single_extractors(extractor: Extractor) -> list[Extractor]:
     """The extractor of each backbone; `PrenError` for options that need a single backbone."""
     names = split_names(extractor.backbone)
-    if len(names) > 1 and extractor.weights not in (None, RANDOM):
-        message = f"A weights file is for one backbone, but {extractor.backbone} are {len(names)}: name one."
+    weights = extractor.weights
+    if len(names) > 1 and weights not in (None, RANDOM) and not Path(weights).is_dir():
+        message = (
+            f"A weights file is for one backbone, but {extractor.backbone} are {len(names)}: name one, or a folder of "
+            "files with their names."
+        )
         raise PrenError("backbone-several", message)
     if len(names) > 1 and extractor.until is not None:
         message = (
@@ -148,6 +152,10 @@ class FeatureStore:
         """The folder of the features; for several backbones, the parent of their folders."""
         own = self._known[0].cache.folder
         return own if len(self._known) == 1 else own.parent
+
+    def known(self) -> dict[FrozenBackbone, int]:
+        """How many photographs the cache of each backbone has."""
+        return {part: len(known.cache) for part, known in zip(self.backbones.parts, self._known, strict=True)}
 
     def extract(
         self,

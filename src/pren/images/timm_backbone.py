@@ -11,15 +11,21 @@ from pren.foundation.errors import PrenError
 from pren.images.precision import Precision, check_bfloat16
 from pren.images.preprocessing import Geometry, Preprocessing
 from pren.images.torchvision_operators import import_timm
-from pren.images.weights import load_weights, package_of
+from pren.images.tried import usual_size
+from pren.images.weights import first_line, load_weights, package_of
 
 
 class TimmModel:
-    """A model of timm; a tag after a dot in its name selects its trained weights."""
+    """A model of timm; a tag after a dot in its name selects its trained weights.
+
+    Args:
+        name: Its name in timm.
+        size: The side of its images in pixels; None for the usual one.
+    """
 
     trained = True
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, size: int | None = None) -> None:
         timm = import_timm()
         try:
             self._config = timm.get_pretrained_cfg(name, allow_unregistered=False)
@@ -28,24 +34,33 @@ class TimmModel:
             tags = ", ".join(timm.list_models(f"{base}.*", pretrained=True)) or base
             message = f"Backbone {base} has no weights {name!r}: choose one of {tags}."
             raise PrenError("weights-unknown", message) from error
-        _, height, width = self._config.input_size
+        own, height, width = self._config.input_size
+        if (size := size or usual_size(name)) is not None:
+            height = width = size
+        self._shape = own, height, width
         source = "weights of the extra 'photos'" if package_of(name) else "weights from the hub"
         self.summary = f"{height} x {width} pixels, {source}"
         self.name = name
 
     def create(self, channels: int, precision: Precision, train_statistics: bool) -> nn.Module:
         """See `TimmBackbone`."""
-        own = self._config.input_size[0]
+        own = self._shape[0]
         if channels != own:
             raise PrenError("backbone-input", f"Backbone {self.name!r} takes images of {own} channels, not {channels}.")
-        model = import_timm().create_model(self.name, pretrained=False, num_classes=0)
+        # Networks of one size only are built for it.
+        sized = {"img_size": self._shape[1:]} if self._config.fixed_input_size else {}
+        try:
+            model = import_timm().create_model(self.name, pretrained=False, num_classes=0, **sized)
+        except (AssertionError, TypeError, ValueError, RuntimeError) as error:
+            message = f"Backbone {self.name!r} takes no images of {self._shape[1:]} pixels ({first_line(error)})."
+            raise PrenError("backbone-input", message) from error
         return TimmBackbone(model, self.preprocessing("random"), precision, train_statistics)
 
     def preprocessing(self, weights: str | None = None, geometry: Geometry = "whole") -> Preprocessing:
         """timm's preprocessing, with the normalisation of the weights."""
         config, package = self._config, package_of(self.name, weights)
         return Preprocessing(
-            sample_shape=config.input_size,
+            sample_shape=self._shape,
             interpolation=config.interpolation,
             geometry=geometry,
             crop_pct=config.crop_pct,

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from pren.foundation.errors import PrenError
 from pren.foundation.extras import how_to_install
+from pren.images.tokens import fit_positions
 from pren.images.torchvision_operators import import_timm
 
 log = logging.getLogger(__name__)
@@ -58,10 +59,18 @@ def absolute_weights(weights: str | None) -> str | None:
     return weights if weights in (None, RANDOM) else str(Path(weights).absolute())
 
 
+def weights_of(name: str, weights: str | None) -> str | None:
+    """The weights of one backbone: of a folder the file of its name, None if it has none; all else stays."""
+    if weights is None or weights == RANDOM or not Path(weights).is_dir():
+        return weights
+    files = (Path(weights) / f"{name}{suffix}" for suffix in SUFFIXES)
+    return next((str(file) for file in files if file.is_file()), None)
+
+
 def package_of(name: str, weights: str | None = None) -> Package | None:
     """The installed package with a timm model's weights; None if they come from elsewhere."""
     package = PACKAGES.get(name)
-    return package if weights is None and package and find_spec(package.module) else None
+    return package if weights_of(name, weights) is None and package and find_spec(package.module) else None
 
 
 def installed_backbone() -> str | None:
@@ -75,11 +84,13 @@ def load_weights(model: nn.Module, name: str, weights: str | None) -> None:
     Args:
         model: Built by timm with ``num_classes=0``.
         name: Its name in timm.
-        weights: None for trained ones (of an installed package, or the hub), the path of a file, or "random".
+        weights: None for trained ones (of an installed package, or the hub), the path of a file or of a folder of
+            files with the names of backbones, or "random".
 
     Raises:
         PrenError: If they cannot be loaded, or belong to another model.
     """
+    weights = weights_of(name, weights)
     if weights == RANDOM:
         log.warning("Backbone %s has random weights: its features are meaningless.", name)
         return
@@ -90,7 +101,7 @@ def load_weights(model: nn.Module, name: str, weights: str | None) -> None:
     else:
         source, found = "hub", _download(name)
     classifier = _empty(name).keys() - model.state_dict().keys()
-    fill(model, found, classifier, f"The weights of {name} ({source})")
+    fill(model, fit_positions(model, found), classifier, f"The weights of {name} ({source})")
 
 
 def package_weights(name: str) -> dict[str, Tensor]:
@@ -182,6 +193,15 @@ def fetch(name: str) -> dict[str, Tensor]:
     check_connection(timm.get_pretrained_cfg(name).hf_hub_id)
     with torch.random.fork_rng(devices=[]):  # timm draws random weights first
         return cast(dict[str, Tensor], timm.create_model(name, pretrained=True).state_dict())
+
+
+def can_fetch(name: str) -> bool:
+    """Whether the weights of a timm model are in the hub's cache on this machine, or the hub can be reached."""
+    try:
+        check_connection(import_timm().get_pretrained_cfg(name).hf_hub_id)
+    except OSError:
+        return False
+    return True
 
 
 def check_connection(model: str | None) -> None:

@@ -17,6 +17,7 @@ from pren.methods.naming import Groups, Guesses, Places, agreed, draw_heads, nam
 from pren.methods.params import Positive, learned, param
 from pren.methods.pren_pool import Mixture, PrENPool, Prior, adapt, after_given, divided
 from pren.problem import Problem
+from pren.problem.order import order_of
 
 ROUNDS = 3  # at most; most often the names stay after the first
 MARGIN = 0.3  # a group keeps its usual name unless another leads by this share of the heads
@@ -59,11 +60,9 @@ class PrENVote(PrENPool):
         return np.where(others.max(axis=1) > 0, most, np.arange(len(others)))
 
     def _adapted(self, problem: Problem, everyone: Prior, prior: Prior, pool: Matrix) -> Mixture:
-        order, table = self._order(), problem.classes
-        seen, unseen = (
-            order[table.seen[order]],
-            order[table.unseen[order]],
-        )  # by name: the order of the table means nothing
+        table = problem.classes
+        order = order_of(table.signatures, everyone.means)  # names and the order of the table mean nothing
+        seen, unseen = order[table.seen[order]], order[table.unseen[order]]
         places = np.cumsum(problem.candidates())[unseen] - 1  # among the candidates
         own = np.cumsum(table.unseen)[unseen] - 1  # among the unseen classes
         every_fact = Guesses(prior.means[places][None], inv(prior.covariance[np.ix_(own, own)])[None])

@@ -16,9 +16,12 @@ from pydantic import ValidationError
 from pren.data import DATASETS
 from pren.foundation.errors import PrenError, suggest
 from pren.images.backbones import find_backbone, split_names
+from pren.images.engines import EngineName
 from pren.images.extraction import Extractor
 from pren.images.preprocessing import Geometry
+from pren.images.quality import Quality, choose
 from pren.images.side_by_side import single_extractors
+from pren.images.weights import RANDOM
 from pren.methods.registry import METHODS, trains_backbone
 from pren.problem import Setting
 from pren.runs.opening import check_trains_backbone
@@ -51,6 +54,9 @@ class Settings:
         weights: A file with its weights, or "random".
         geometry: "whole" resizes the whole photograph, "timm" crops.
         mirrored: Whether to average features over a photograph and its mirror image.
+        quality: How much time to spend on backbones: "fast", "good" or "best".
+        size: The side of a frozen backbone's images in pixels; None for the usual one.
+        engine: What runs a frozen backbone: "torch" or "openvino"; None for the fastest here.
         frozen: Whether not to train the backbone, also if the method can.
         train_from: The first stage to train.
         finetune: Whether to train the backbone on the seen classes first.
@@ -78,6 +84,9 @@ class Settings:
     weights: str | Path | None = None
     geometry: Geometry | None = None
     mirrored: bool = False
+    quality: Quality | None = None
+    size: int | None = None
+    engine: EngineName | None = None
     frozen: bool = False
     train_from: str | None = None
     finetune: bool = False
@@ -164,7 +173,7 @@ class Settings:
         """
         names, said = methods or [config.method], self._backbone()
         trained, tuned = self.train_from is not None, self.finetune or bool(self._finetuning())
-        frozen = self.frozen or self.mirrored
+        frozen = self.frozen or self.mirrored or self.quality is not None
         for other, asked in (("train_from", trained), ("finetune", self.finetune)):
             if self.frozen and asked:
                 flag = other.replace("_", "-")
@@ -188,6 +197,12 @@ class Settings:
                     find_backbone(self.backbone)  # refuses several
                 update["params"] = {**config.params, **said}
         config = config.model_copy(update=update).with_features(names, said)
+        for name in ("engine", "size"):
+            if getattr(self, name) is not None and config.extractor is None:
+                message = f"--{name} is for a frozen backbone, and there is none: leave it out, or add --frozen."
+                raise PrenError("option-conflict", message)
+        if config.extractor is not None and (self.engine or self.size):
+            config = config.model_copy(update={"extractor": self.extractor(config.extractor.model_dump())})
         if config.extractor is not None:
             single_extractors(config.extractor)  # refuses what several backbones cannot do
         return config
@@ -195,10 +210,13 @@ class Settings:
     def extractor(self, known: Given | None = None) -> Extractor:
         """The extractor of features: these settings over those that are known."""
         said: dict[str, Any] = {**(known or {}), **self._backbone()}
+        if self.quality is not None:
+            said |= self._of_quality(self.quality)
         if self.train_from is not None:
             said["until"] = self.train_from
         if self.mirrored:
             said["mirrored"] = True
+        said |= {name: value for name in ("engine", "size") if (value := getattr(self, name)) is not None}
         how = self._finetuning()
         if how and not self.finetune and said.get("finetune") is None:
             raise PrenError("option-conflict", f"--finetune-{next(iter(how))} needs --finetune: add it.")
@@ -209,6 +227,17 @@ class Settings:
         except ValidationError as error:
             why = error.errors()[0]["msg"].removeprefix("Value error, ")
             raise PrenError("backbone-settings", f"The settings of the backbone are in conflict: {why}.") from error
+
+    def _of_quality(self, quality: Quality) -> dict[str, Any]:
+        """The settings of the backbones of a quality."""
+        if self.backbone is not None or self.finetune or self.train_from is not None:
+            other = "--backbone" if self.backbone is not None else "training one"
+            raise PrenError("option-conflict", f"--quality chooses frozen backbones: leave it out, or {other}.")
+        weights = None if self.weights is None else str(self.weights)
+        if weights not in (None, RANDOM) and not Path(weights).is_dir():
+            raise PrenError("option-conflict", "With --quality, --weights names a folder of files: name one.")
+        chosen = choose(quality, weights)
+        return {"backbone": chosen.backbone, "mirrored": chosen.mirrored or self.mirrored}
 
     def _backbone(self) -> dict[str, str]:
         """Settings of the backbone, by the names of `Extractor` and of PrEN's parameters."""

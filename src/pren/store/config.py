@@ -16,6 +16,7 @@ from pren.data import find_dataset, is_path, load
 from pren.foundation.errors import PrenError, suggest
 from pren.foundation.files import read_bytes
 from pren.foundation.plain_yaml import parse_yaml
+from pren.images.engines import TORCH
 from pren.images.extraction import Extractor
 from pren.images.weights import absolute_weights
 from pren.methods.base import Method
@@ -74,14 +75,14 @@ class RunConfig(BaseModel):
         return is_path(self.data)
 
     def resolved(self) -> RunConfig:
-        """The same with every parameter checked, absolute paths of weights, and the backbone of `with_features`."""
+        """The same with checked parameters, the backbone of `with_features`, its engine, absolute paths of weights."""
         entry = METHODS[self.method]
         method = create(self.method, **{**entry.preset, **self.params})
         params = {name: getattr(method, name) for name in entry.method.params}
         if isinstance(params.get("weights"), str):
             params["weights"] = absolute_weights(params["weights"])
         extractor = self.with_features().extractor
-        extractor = None if extractor is None else extractor.with_absolute_paths()
+        extractor = None if extractor is None else extractor.resolved()
         choose_gamma = "gamma" not in self.params if self.choose_gamma is None else self.choose_gamma
         return self.model_copy(update={"params": params, "extractor": extractor, "choose_gamma": choose_gamma})
 
@@ -146,6 +147,8 @@ class RunConfig(BaseModel):
         content["options"] |= {key: Path(path).name for key, path in files.items()} | dict.fromkeys(folders, True)
         if self.extractor is not None:
             content["extractor"]["weights"] = self.extractor.kind_of_weights()
+            if self.extractor.engine in (None, TORCH):  # as before there were engines
+                del content["extractor"]["engine"]
         return content
 
     def create_method(self) -> Method:

@@ -13,24 +13,28 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
+from pren.data.folds import different_draws
 from pren.foundation.errors import PrenError, reason
 from pren.foundation.version import __version__
 from pren.methods.base import Method
 from pren.methods.formulas import on_arrays
 from pren.methods.storage import FORMAT, read_facts, read_verified, write_model
 from pren.problem import ClassTable, Problem, Setting, candidates_of
+from pren.problem.copies import labelled_twins
 from pren.problem.inputs import Inputs, pieces
+from pren.problem.order import in_content_order
 from pren.training.processes import Fabric
 from pren.trust.confidence import Confidence, Reading, threshold
 from pren.trust.corrections import corrections_of
 from pren.trust.familiarity import STRANGE, Familiarity
-from pren.trust.forecast import Forecast, Known, Share, foretell
-from pren.trust.names import Names, every_label
+from pren.trust.forecast import Forecast, Known, Share, foretell, unsteady
+from pren.trust.names import Names, count
 from pren.trust.rehearsal import OnRehearsal, choose_gamma, notable_shift, rehearse
 
 TRUST_FILE = "trust.safetensors"
 FEWEST = 2  # rehearsals, so that one can predict the other
 LEVELS = 101
+ROUNDING = 1e-8  # of `steady`
 Vector = NDArray[np.float64]
 
 
@@ -95,7 +99,7 @@ class Trust:
 
     def reaches(self, precision: float, confidence: Vector) -> NDArray[np.bool_]:
         """(N,) which labels of this confidence (N,) to keep so that a share of `precision` of them is right."""
-        kept: NDArray[np.bool_] = confidence >= threshold(self.levels, precision)  # never with NaN
+        kept: NDArray[np.bool_] = confidence >= threshold(self.levels, precision) - ROUNDING  # never with NaN
         return kept
 
     def save(self, folder: str | Path) -> None:
@@ -151,7 +155,7 @@ def believed(confidence: Tensor, familiarity: Tensor) -> Tensor:
 def assess(
     method: Method,
     problem: Problem,
-    rehearsals: int = 10,
+    rehearsals: int | None = None,
     *,
     gamma: bool = False,
     fabric: Fabric | None = None,
@@ -162,7 +166,7 @@ def assess(
     Args:
         method: Fitted to the problem.
         problem: Needs no answers.
-        rehearsals: How many; each is one more fit.
+        rehearsals: How many; each is one more fit. None for as many as it takes: see `rehearse`.
         gamma: In GZSL, choose γ on the rehearsals first, and set it in the method (`chosen_gamma_`).
         fabric: As for `Method.fit`.
         on_rehearsal: Called after every rehearsal.
@@ -170,24 +174,24 @@ def assess(
     Raises:
         PrenError: If there are too few seen classes to hold some out, or fewer than two rehearsals.
     """
-    if rehearsals < FEWEST:
+    if rehearsals is not None and rehearsals < FEWEST:
         raise PrenError("rehearsals-one", f"A forecast needs {FEWEST} or more rehearsals, not {rehearsals}.")
-    shift = notable_shift(method, problem)
-    done = rehearse(method, problem, rehearsals, shift, fabric, on_rehearsal)
+    ordered = in_content_order(problem)
+    shift = notable_shift(method, ordered)
+    done = rehearse(method, ordered, rehearsals, shift, fabric, on_rehearsal)
     if gamma and problem.setting == "gzsl":
         method.chosen_gamma_ = choose_gamma(done)
         done = [part.with_gamma(method.chosen_gamma_) for part in done]
+    shares = [float(part.right().mean()) for part in done]
     known = [Known(part.reading(), part.right(), part.placed()) for part in done]
-    asked = problem.pool.select(problem.undecided())  # labels of a person need no forecast
+    asked = ordered.pool.select(ordered.undecided())  # labels of a person need no forecast
     parts = [Reading.of(method.scores(piece), problem.classes, problem.candidates()) for piece in pieces(asked)]
     reading = Reading.joined(parts)
     confidence = Confidence.learn([part.reading for part in known], [part.placed for part in known])
-    names = Names.of(method, every_label(reading.labels, problem), problem)
     corrections = corrections_of(method, problem, fabric)
-    if names is not None and corrections is not None:
-        names = names._replace(surer=corrections.surer)
+    names = _named(method, reading, problem, 0.0 if corrections is None else corrections.surer)
     certainty = None if names is None else names.certainty()
-    familiarity = Familiarity.learn(problem)
+    familiarity = Familiarity.learn(ordered)
     familiar = np.full(len(asked), np.nan) if familiarity is None else familiarity.of(asked)
     trust = Trust(
         forecast=foretell(
@@ -195,7 +199,8 @@ def assess(
             known,
             held_out=int(done[0].classes.unseen.sum()),
             apart=1.0 if shift is None else shift.apart,
-            strangers=max(0.0, float((familiar < STRANGE).mean()) - STRANGE),  # beyond chance
+            strangers=_without_label(problem, familiar),
+            wider=0.0 if len(done) >= different_draws(ordered) else unsteady(shares),
             names=names,
             corrections=corrections,
         ),
@@ -207,4 +212,27 @@ def assess(
     )
     of_pool = trust.sure_of(reading, familiar)
     of_pool = of_pool[np.isfinite(of_pool)]
-    return replace(trust, levels=np.quantile(of_pool, np.linspace(0, 1, LEVELS)) if len(of_pool) else of_pool)
+    levels = np.quantile(of_pool, np.linspace(0, 1, LEVELS)) if len(of_pool) else of_pool
+    return replace(trust, levels=steady(levels))
+
+
+def _named(method: Method, reading: Reading, problem: Problem, surer: float) -> Names | None:
+    """The names of the groups, of labels that a reading of all others has, and of those that a person has given."""
+    shares, given = method.name_shares(), problem.decided()[1]
+    if shares is None:
+        return None
+    L, everything = len(problem.classes), len(given) == len(problem.pool)
+    sizes = count(given, L) + (0 if everything else count(reading.labels, L))
+    return Names(shares, sizes, count(given, L), surer)
+
+
+def _without_label(problem: Problem, familiar: Vector) -> float:
+    """The share of the pool that no label can be right for: strangers (beyond chance), and in ZSL known inputs."""
+    known = float((labelled_twins(problem) >= 0).mean()) if problem.setting == "zsl" else 0.0
+    return max(0.0, float((familiar < STRANGE).mean()) - STRANGE, known)
+
+
+def steady(shares: Vector) -> Vector:
+    """Shares from 0 to 1 rounded down to six digits: their last bits depend on the order in which a fit adds."""
+    rounded: Vector = np.floor(shares * 1e6 + 1e-3) / 1e6
+    return rounded

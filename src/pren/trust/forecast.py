@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
@@ -22,6 +23,10 @@ MISS_OF_ANOTHER_KIND = 0.1  # if the pool is of another kind, which rehearsals c
 KIND = 0.7  # what such a pool adds to `SPREAD`
 DRAWS = 4000
 USELESS = 0.6  # a wider range says nothing
+
+WITHIN = 0.03  # the ends of a range may move by so much with the draw of the held-out classes
+ENDS = 1.4  # how far an end moves where the mean share moves by 1, because the width moves, too
+DIGITS = 6  # of what is expected: the last bits depend on the order in which a fit adds
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -94,12 +99,23 @@ class Forecast(BaseModel):
         return f"{said} The pool looks unlike the labelled inputs, so this is less certain." if unlike else said
 
 
+def unsteady(shares: Sequence[float]) -> float:
+    """By how much more than `WITHIN` the ends may move with the draw: twice their standard error.
+
+    Args:
+        shares: Of right labels, in two or more rehearsals.
+    """
+    error = float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
+    return max(0.0, 2 * ENDS * error - WITHIN)
+
+
 def foretell(
     reading: Reading,
     rehearsals: Sequence[Known],
     held_out: int,
     apart: float = 1.0,
     strangers: float = 0.0,
+    wider: float = 0.0,
     names: Names | None = None,
     corrections: Corrections | None = None,
 ) -> Forecast:
@@ -115,6 +131,7 @@ def foretell(
         held_out: How many classes were held out in each.
         apart: See `Forecast`.
         strangers: The share of inputs that look like none of the classes, beyond chance.
+        wider: See `unsteady`; 0 if there are no other draws.
         names: Of the groups; None if the method chooses no names.
         corrections: See `Forecast`; they are in the names already.
     """
@@ -129,14 +146,14 @@ def foretell(
     spread = float(np.sqrt((WORTH * usual**2 + np.square(misses).sum()) / freedom))
     certainty = None if names is None else names.certainty()
     if names is None or certainty is None:
-        expected = float(of_all.mean())
-        half = float(t.ppf(0.5 + INSIDE / 2, freedom) * spread)
+        expected = round(float(of_all.mean()), DIGITS)
+        half = float(t.ppf(0.5 + INSIDE / 2, freedom) * spread) + wider
         low, high = expected - half, expected + half
     else:
         weights = np.bincount(reading.labels, of_all, minlength=len(certainty)) / len(of_all)
-        expected = float(weights @ certainty)
+        expected = round(float(weights @ certainty), DIGITS)
         low, high = range_of(weights, certainty, spread, freedom, SPREAD + (KIND if apart != 1.0 else 0.0))
-        low, high = min(low, expected), max(high, expected)
+        low, high = min(low, expected) - wider, max(high, expected) + wider
     return Forecast(
         low=max(low, 0.0),
         high=min(high, 1.0),
@@ -167,11 +184,13 @@ def range_of(
     rng = stream(0, "names of the forecast")
     settled = certainty == 1
     doubted, sure = np.flatnonzero(~settled), float(weights[settled].sum())
+    # What each group draws must not depend on the order of the classes.
+    doubted = doubted[np.lexsort((weights[doubted].round(DIGITS), certainty[doubted].round(DIGITS)))]
     moved = logit(np.clip(certainty[doubted], 1 - MOST, MOST)) + together * rng.normal(size=(DRAWS, 1))
     right = rng.random((DRAWS, len(doubted))) < expit(moved)
     shares = sure + right @ weights[doubted] + spread * rng.standard_t(freedom, size=DRAWS)
     low, high = np.quantile(shares, [0.5 - INSIDE / 2, 0.5 + INSIDE / 2])
-    return float(low), float(high)
+    return round(float(low), DIGITS), round(float(high), DIGITS)
 
 
 def _places(reading: Reading, rehearsals: Sequence[Known]) -> NDArray[np.float64]:

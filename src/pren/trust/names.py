@@ -108,15 +108,6 @@ def count(labels: Places, L: int) -> Places:
     return counts
 
 
-def every_label(asked: Places, problem: Problem) -> Places:
-    """(N,) labels of a pool: those of the inputs that are asked for (n,), and those that a person has given."""
-    labels = np.full(len(problem.pool), UNKNOWN)
-    labels[problem.undecided()] = asked
-    places, given = problem.decided()
-    labels[places] = given
-    return labels
-
-
 def well_named(labels: Places, truth: Places, seen: NDArray[np.bool_]) -> Places:
     """(N,) labels whose groups have the best names that they can have: what is wrong then is not the name.
 

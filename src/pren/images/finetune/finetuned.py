@@ -160,7 +160,7 @@ class TailTrainer:
         origin = self._key(everything)  # not a hash of the tail, whose last bits depend on the number of threads
         train, pool = (self._kept(network, maps, store, origin) for maps in (self.problem.train, self.problem.pool))
         plan = self.plan.model_copy(update={"strength": strength})
-        asked = self.extractor.with_absolute_paths().model_copy(update={"finetune": plan})
+        asked = self.extractor.resolved().model_copy(update={"finetune": plan})
         record = {"asked": asked.model_dump(mode="json"), "facts": frozen.facts}
         learned = LearnedFeatures(train, self, everything, strength)
         return replace(self.problem, train=learned, pool=pool, backbone=None, extractor=record, tail=tail)
