@@ -76,6 +76,10 @@ def reviewer(pile):
         yield found
 
 
+def rows(path):
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+
+
 def group(state, name):
     return next(each for each in state["groups"] if each["name"] == name)
 
@@ -99,7 +103,7 @@ def test_swapping_two_names_settles_the_planted_mistake(reviewer, pile):
     assert state["forecast"]["first"]
     assert state["forecast"]["now"]
     assert {each["name"] for each in state["groups"] if each["open"]} == {"grey", EVIL}
-    given = list(csv.DictReader((place / "photographs" / "labels.csv").open(encoding="utf-8")))
+    given = rows(place / "photographs" / "labels.csv")
     assert len(given) == 10
     assert all(truth[row["file"]] == row["class"] for row in given)
 
@@ -114,7 +118,7 @@ def test_undo_takes_everything_back(reviewer, pile):
     assert reviewer.post("/api/undo", window="w")["undone"] is None
     reviewer.rested()
     assert reviewer.labels() == before
-    assert list(csv.DictReader(labels.open(encoding="utf-8"))) == []
+    assert rows(labels) == []
 
 
 def test_another_day_goes_on(pile):
