@@ -105,7 +105,7 @@ def rested(page):
     """Wait until all answers have counted."""
     page.wait_for_function(
         "fetch('/api/state').then(answer => answer.json())"
-        ".then(state => state.doing === 'nothing' && state.forecast.now)",
+        ".then(state => state.learned && state.forecast.now)",
         timeout=60_000,
         polling=300,
     )

@@ -53,10 +53,9 @@ class Reviewer:
 
     def rested(self):
         """The state when nothing is being fitted any more and all answers have counted."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 30
         while time.monotonic() < end:
-            session = self.session
-            if session.snapshot.position == session.journal.position and session.refitter.doing == "nothing":
+            if self.session.learned:
                 return self.state()
             time.sleep(0.02)
         raise AssertionError(self.session.refitter.failure or "it never ends")

@@ -85,7 +85,7 @@ class Session:
         self.first = self.snapshot
         self.change, self.steady = Change(), 0
         self.latest = result
-        self.revision = 0
+        self.revision = self._needed = 0  # the last entry that a fit has to learn from
         self._writing = threading.RLock()
         self.refitter = Refitter(result.config, trust, self._told, self._take, self._changed)
 
@@ -93,6 +93,7 @@ class Session:
         self.refitter.start()
         if self.journal.position:  # answers of an earlier session
             self._write_labels()
+            self._needed = self.journal.position
             self.refitter.want()
         return self
 
@@ -105,6 +106,11 @@ class Session:
         """Let others review the run."""
         self.journal.close()
         self._lock.release()
+
+    @property
+    def learned(self) -> bool:
+        """Whether what is shown has learned from every answer."""
+        return self.refitter.doing == "nothing" and self.snapshot.position >= self._needed
 
     def answer(
         self, window: str, files: Mapping[str, Verdict], groups: Mapping[str, Verdict], since: int | None
@@ -147,6 +153,7 @@ class Session:
     def _after(self, entry: Entry) -> None:
         if any(verdict.name for verdict in entry.files.values()) or set(entry.files) & self._touched.keys():
             self._write_labels()
+            self._needed = entry.number
             self.refitter.want()
         self._changed()
 
@@ -193,7 +200,7 @@ def _compare(before: Snapshot, after: Snapshot, answered: list[int]) -> Change:
     )
 
 
-def _opened(run: Path, moved: dict[str, str]) -> tuple[RunResult, Trust | None]:
+def _opened(run: Path, moved: dict[str, Any]) -> tuple[RunResult, Trust | None]:
     """A run with its data; fitted again, in memory, if labels were given since."""
     try:
         result = load_result(run, with_data=True, **moved)
