@@ -59,8 +59,7 @@ class Names(NamedTuple):
     @property
     def asked(self) -> NDArray[np.bool_]:
         """(L,) which classes have a group whose name was chosen."""
-        asked: NDArray[np.bool_] = self.shares.any(axis=1)
-        return asked
+        return np.greater(self.shares.sum(axis=1), 0)
 
     @property
     def there(self) -> NDArray[np.bool_]:
