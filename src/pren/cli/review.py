@@ -38,8 +38,10 @@ def review(
     from pren.review.session import Session
 
     access = Access.at("127.0.0.1")
-    session = Session(run, where.said(), command_line())
-    with closing(listen("127.0.0.1", port)) as listening:
+    with (
+        closing(listen("127.0.0.1", port)) as listening,
+        closing(Session(run, where.said(), command_line())) as session,
+    ):
         link = f"{address(listening)}/?token={access.token}"
 
         def told() -> None:

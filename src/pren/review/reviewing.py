@@ -14,7 +14,7 @@ def make_review(session: Session, access: Access) -> FastAPI:
     """The application of a review.
 
     Args:
-        session: What is reviewed; it ends with the application.
+        session: What is reviewed; whoever opened it closes it.
         access: Who may use it.
     """
     return make_app(access, [page_router(session)], [session])
