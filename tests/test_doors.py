@@ -28,14 +28,14 @@ ALLOWED: dict[str, set[str]] = {
         *("foundation", "core", "problem", "training", "images", "data", "evaluation", "methods", "trust"),
         *("store", "label", "report"),
     },
-    "review": {"foundation"},
+    "review": {"foundation", "problem", "images", "data", "methods", "trust", "store", "label", "runs"},
     "research": {
         *("foundation", "core", "problem", "training", "images", "data", "evaluation", "methods"),
         *("store", "report", "runs"),
     },
     "cli": {
         *("foundation", "core", "problem", "training", "images", "data", "evaluation", "methods", "trust"),
-        *("store", "label", "report", "runs", "research"),
+        *("store", "label", "report", "runs", "review", "research"),
     },
 }
 

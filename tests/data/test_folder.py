@@ -497,10 +497,26 @@ class TestImages:
 
     def test_labelled_photographs_in_the_pool(self, folder):
         (folder / "unlabelled/copy.png").write_bytes((folder / "images/horse/1.jpg").read_bytes())
-        (folder / "unlabelled/zebra-1-again.png").write_bytes((folder / "unlabelled/zebra-1.png").read_bytes())
         severity, file, _, message = the_one(folder)
         assert (severity, file) == ("warning", "unlabelled/copy.png")
         assert "it is the same as 'images/horse/1.jpg'" in message
+
+    def test_photographs_that_are_in_the_pool_twice(self, folder, monkeypatch):
+        rng = np.random.default_rng(0)
+        picture = Image.fromarray(rng.integers(0, 256, (6, 9, 3), dtype=np.uint8)).resize(
+            (240, 160), Image.Resampling.BICUBIC
+        )
+        picture.save(folder / "unlabelled/a.png")
+        (folder / "unlabelled/b.png").write_bytes((folder / "unlabelled/a.png").read_bytes())
+        picture.resize((180, 120)).save(folder / "unlabelled/c.jpg", quality=80)
+        picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(folder / "unlabelled/d.png")
+        same, nearly = found(folder)
+        assert same[:2] == ("warning", "unlabelled/b.png")
+        assert nearly[:2] == ("warning", "unlabelled/c.jpg")
+        assert "it is the same as 'unlabelled/a.png': both count once" in same[3]
+        assert "it is nearly the same as 'unlabelled/a.png'" in nearly[3]
+        monkeypatch.setattr("pren.data.folder.copies.NAMED", 1)
+        assert [message for *_, message in found(folder)][1] == "1 more photographs are the same as others, or nearly."
 
     def test_a_name_that_is_no_text(self, folder):
         path = os.fsencode(folder / "unlabelled") + b"/\xff.png"

@@ -5,7 +5,10 @@ import errno
 import io
 import json
 import os
+import re
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -17,6 +20,7 @@ from safetensors.torch import load_file
 
 from pren.foundation.files import (
     WRITING,
+    _machine,
     check_links,
     copy,
     from_cell,
@@ -55,7 +59,9 @@ class TestWriteBytes:
         found = []
         monkeypatch.setattr(os, "fsync", lambda _: found.append((names(tmp_path), (tmp_path / "a").exists())))
         write_bytes(tmp_path / "a", b"one")
-        assert found == [([f"{WRITING}a"], False), (["a"], True)]  # the content, and then the name
+        ((unfinished,), there), last = found  # the content, and then the name
+        assert unfinished.startswith(f"{WRITING}a.")
+        assert (there, last) == (False, (["a"], True))
 
     def test_a_full_disk_leaves_the_old_content(self, tmp_path, full_disk):
         (tmp_path / "a").write_bytes(b"old")
@@ -63,6 +69,37 @@ class TestWriteBytes:
             write_bytes(tmp_path / "a", b"new")
         assert (tmp_path / "a").read_bytes() == b"old"
         assert names(tmp_path) == ["a"]
+
+    def test_several_write_the_same_file(self, tmp_path):
+        """As two runs do that share a cache: no write fails, and what is there is whole."""
+
+        def write(number):
+            for _ in range(25):
+                write_bytes(tmp_path / "a", bytes([number]) * 100_000)
+                write_tensors(tmp_path / "x.safetensors", {"a": torch.full((50,), float(number))})
+
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(write, range(4)))
+        assert set((tmp_path / "a").read_bytes()) <= {0, 1, 2, 3}
+        assert len(set((tmp_path / "a").read_bytes())) == 1
+        assert len(set(load_file(tmp_path / "x.safetensors")["a"].tolist())) == 1
+        assert names(tmp_path) == ["a", "x.safetensors"]
+
+    def test_what_others_are_writing_stays_and_what_the_dead_have_left_goes(self, tmp_path):
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        machine = _machine()
+        dead, alive = (f"{WRITING}a.{machine}-{number}-00000000" for number in (gone.pid, os.getppid()))
+        elsewhere, other = f"{WRITING}a.000000-{gone.pid}-00000000", f"{WRITING}a.b"
+        for name in (dead, f"{dead}.folder", alive, elsewhere, other):
+            (tmp_path / name).write_text("half a fi")
+        write_bytes(tmp_path / "a", b"new")
+        assert names(tmp_path) == sorted([alive, elsewhere, other, "a"])
+
+    def test_names_as_long_as_a_name_can_be(self, tmp_path):
+        for name in ("a" * 255, "ä" * 127):
+            write_bytes(tmp_path / name, b"new")
+        assert len(names(tmp_path)) == 2
 
     def test_a_leftover_is_written_over(self, tmp_path):
         (tmp_path / f"{WRITING}a").write_bytes(b"much longer than what comes now")
@@ -253,5 +290,7 @@ class TestWriteTensors:
         (tmp_path / f"{WRITING}x.safetensors.folder" / ".tmpAbCdEf").write_text("left by a crash")
         with refused("write-failed"):
             write_tensors(tmp_path / "x.safetensors", {"a": torch.zeros(3)})
-        assert seen == ["x.safetensors", f"{WRITING}x.safetensors.folder"]
+        written, folder = seen
+        assert written == "x.safetensors"
+        assert re.fullmatch(rf"{re.escape(WRITING)}x\.safetensors\..*\.folder", folder)
         assert names(tmp_path) == []

@@ -23,7 +23,7 @@ RUNS = {
     "gzsl": ("gzsl.npz", {"method": "eszsl", "setting": "gzsl", "rehearsals": 2}),
     "rival": ("data.npz", {"method": "sae", "balance": 0.5, "rehearsals": 0}),
     "rounds": ("data.npz", PREN),
-    "sure": ("noisy.npz", {"method": "eszsl", "rehearsals": 2, "min_accuracy": 0.95}),
+    "sure": ("noisy.npz", {"method": "eszsl", "rehearsals": 4, "min_accuracy": 0.95}),
     "words": ("words", {**FROZEN, "encoder": "counted", "rehearsals": 0}),
     "photographs": ("photographs", {**FROZEN, "rehearsals": 2}),
     "finetuned": ("photographs", {**FROZEN, **TUNED}),
@@ -69,8 +69,9 @@ def given(arrays, data, photographs, tiny_weights, tmp_path, monkeypatch):
     monkeypatch.setattr(ENCODERS, "_entries", {**ENCODERS._entries, "counted": counted})
     data()
     data(setting="gzsl", file="gzsl.npz")
-    noise = np.random.default_rng(1).normal(size=arrays()["pool"].shape)
-    data(file="noisy.npz", pool=(arrays()["pool"] + noise).astype(np.float32))
+    rng = np.random.default_rng(1)
+    noisy = {name: (arrays()[name] + rng.normal(size=arrays()[name].shape)) for name in ("features", "pool")}
+    data(file="noisy.npz", **{name: array.astype(np.float32) for name, array in noisy.items()})
     (tmp_path / "tiny.safetensors").write_bytes(tiny_weights.read_bytes())
 
 
@@ -122,5 +123,5 @@ def test_what_is_said_matters():
     """Else the same bytes would mean little."""
     seeds = [pren.fit("data.npz", report=False, **PREN, seed=seed).labels.scores.tolist() for seed in (0, 3)]
     assert seeds[0] != seeds[1]
-    (source, settings), kept = RUNS["sure"], {"method": "eszsl", "rehearsals": 2}
+    (source, settings), kept = RUNS["sure"], {"method": "eszsl", "rehearsals": 4}
     assert pren.fit(source, **settings).summary.unlabelled > 0 == pren.fit(source, **kept).summary.unlabelled

@@ -2,18 +2,21 @@
 
 import logging
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 from refusals import refused
 
 from pren.data import held_out_classes
+from pren.data.folds import different_draws
 from pren.methods.pren import PrEN
 from pren.methods.pren_pool import PrENPool
 from pren.methods.rivals.eszsl import ESZSL
 from pren.problem import Problem
 from pren.problem.inputs import ArrayInputs, chunks
-from pren.trust.rehearsal import choose_gamma, notable_shift, rehearse, usual_draws
+from pren.problem.order import in_content_order
+from pren.trust.rehearsal import choose_gamma, most_draws, notable_shift, rehearse, usual_draws
 from pren.trust.shift import MovedInputs, Shift
 
 
@@ -47,6 +50,13 @@ class TestHeldOutClasses:
         assert len(set.union(*draws[3:])) == 9
         assert draws[:3] != draws[3:]
 
+    def test_where_there_are_few_each_comes_before_one_comes_again(self, make_problem):
+        few = make_problem(n_seen=5, n_unseen=2)
+        draws = [tuple(np.flatnonzero(part.classes.unseen)) for part, _ in held_out_classes(few, 23)]
+        assert different_draws(few) == 10
+        assert set(draws[:10]) == set(draws[10:20]) == set(combinations(range(5), 2))
+        assert len({*draws[0], *draws[1]}) == 4, "those that were drawn least come first"
+
     def test_the_order_of_the_classes_does_not_matter(self, make_problem):
         order = np.random.default_rng(0).permutation(12)
         one, other = (
@@ -70,12 +80,23 @@ class TestRehearse:
         method, told = PrENPool(caution=0.1), []
         done = rehearse(method, problem, 3, on_rehearsal=lambda *said: told.append(said))
         assert vars(method) == vars(PrENPool(caution=0.1))
-        for rehearsal, (rehearsed, answers) in zip(done, held_out_classes(problem, 3), strict=True):
+        for rehearsal, (rehearsed, answers) in zip(done, held_out_classes(in_content_order(problem), 3), strict=True):
             fitted = PrENPool(caution=0.1).fit(rehearsed)
             assert np.array_equal(rehearsal.scores, fitted.scores(rehearsed.pool))
             right = fitted.predict(rehearsed.pool) == rehearsed.classes.named(answers.labels)
             assert rehearsal.right().tolist() == right.tolist()
         assert told == [(n, 3, done[n - 1].right().mean()) for n in (1, 2, 3)]
+
+    @pytest.mark.parametrize("enough", [10, 20, 24])
+    def test_as_many_as_it_takes(self, problem, monkeypatch, enough):
+        monkeypatch.setattr("pren.trust.rehearsal.MOST", 24)
+        monkeypatch.setattr("pren.trust.rehearsal.unsteady", lambda shares: len(shares) < enough)
+        told = []
+        done = rehearse(ESZSL(), problem, on_rehearsal=lambda *said: told.append(said[:2]))
+        assert len(done) == enough
+        assert told == [
+            (n, min(-(-n // 10) * 10 + 10 * (n in (10, 20) and n < enough), 24)) for n in range(1, enough + 1)
+        ]
 
     def test_gamma_is_the_best_on_them(self, make_problem):
         done = rehearse(ESZSL(), make_problem(n_seen=9, n_unseen=3, setting="gzsl"), 3)
@@ -170,3 +191,11 @@ def test_seldom_where_features_are_learned_anew(problem):
     assert usual_draws(PrENPool(), problem) == 10
     assert usual_draws(PrENPool(), taught) == 3
     assert usual_draws(PrEN(), taught) == 0
+    assert most_draws(PrENPool(), problem) == 60
+    assert most_draws(PrENPool(), taught) == 3
+    assert most_draws(PrEN(), problem) == 0
+
+
+@pytest.mark.parametrize(("seen", "count"), [(4, 10), (6, 15), (7, 21), (9, 60)])
+def test_no_more_than_different_ones(make_problem, seen, count):
+    assert most_draws(PrENPool(), make_problem(n_seen=seen, n_unseen=3)) == count

@@ -26,6 +26,8 @@ from pren.cli import (
     predict,
     report,
     reproduce,
+    review,
+    serve,
     show,
     suggest,
     tune,
@@ -69,6 +71,8 @@ app.command("predict")(predict.predict)
 app.command("export")(export.export)
 app.command("report")(report.report)
 app.command("suggest")(suggest.suggest)
+app.command("review")(review.review)
+app.command("serve")(serve.serve)
 app.command("list")(listing.list_names)
 app.command("show")(show.show)
 app.add_typer(classes.app)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
+from math import comb
 
 import numpy as np
 
@@ -44,7 +46,8 @@ def class_folds(problem: Problem) -> list[tuple[Problem, Answers]]:
 def held_out_classes(problem: Problem, draws: int) -> Iterator[tuple[Problem, Answers]]:
     """Draw seen classes that count as unseen: as many as there are unseen ones, if enough seen ones remain.
 
-    Every class is drawn once before any is drawn again. As in `class_folds`, the draws do not depend on a seed.
+    Every class is drawn once before any is drawn again; where there are no more than `draws` different draws, all come
+    before one comes again. As in `class_folds`, the draws do not depend on a seed.
 
     Args:
         problem: As for `class_folds`.
@@ -53,15 +56,42 @@ def held_out_classes(problem: Problem, draws: int) -> Iterator[tuple[Problem, An
     Raises:
         PrenError: If there are too few seen classes.
     """
-    by_name = _seen_by_name(problem)
-    count = max(FEWEST, min(int(problem.classes.unseen.sum()), len(by_name) // LEAVES))
-    rng, waiting = stream(DATA_SEED, "held out"), by_name[:0]
-    for number in range(1, draws + 1):
-        if len(waiting) < count:
-            again = rng.permutation(by_name)
-            waiting = np.concatenate([waiting, again[~np.isin(again, waiting)]])
-        chosen, waiting = waiting[:count], waiting[count:]
+    by_name, rng = _seen_by_name(problem), stream(DATA_SEED, "held out")
+    choose = _each_draw if different_draws(problem) <= draws else _some_draws
+    for number, chosen in zip(range(1, draws + 1), choose(by_name, _how_many(problem), rng), strict=False):
         yield _fold(problem, np.sort(chosen), number)
+
+
+def different_draws(problem: Problem) -> int:
+    """How many different draws of `held_out_classes` there are."""
+    return comb(int(problem.classes.seen.sum()), _how_many(problem))
+
+
+def _how_many(problem: Problem) -> int:
+    """How many seen classes are held out in a draw."""
+    return max(FEWEST, min(int(problem.classes.unseen.sum()), int(problem.classes.seen.sum()) // LEAVES))
+
+
+def _some_draws(classes: Indices, count: int, rng: np.random.Generator) -> Iterator[Indices]:
+    """Random draws without end; every class is drawn once before any is drawn again."""
+    waiting = classes[:0]
+    while True:
+        if len(waiting) < count:
+            again = rng.permutation(classes)
+            waiting = np.concatenate([waiting, again[~np.isin(again, waiting)]])
+        yield waiting[:count]
+        waiting = waiting[count:]
+
+
+def _each_draw(classes: Indices, count: int, rng: np.random.Generator) -> Iterator[Indices]:
+    """All draws, again and again; next comes one whose classes were drawn least."""
+    every = rng.permutation(list(combinations(range(len(classes)), count)))
+    left, drawn = every, np.zeros(len(classes))
+    while True:
+        place = int(drawn[left].sum(axis=1).argmin())
+        drawn[left[place]] += 1
+        yield classes[left[place]]
+        left = np.delete(left, place, axis=0) if len(left) > 1 else every
 
 
 def check_can_hold_out(problem: Problem) -> None:

@@ -10,10 +10,13 @@ import hashlib
 import io
 import json
 import os
+import platform
 import re
+import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,8 @@ from typing import Any
 from pren.foundation.errors import PrenError
 
 WRITING = ".writing-"  # prefix of unfinished files and folders
+WRITER = re.compile(r"\.(?P<machine>[0-9a-f]{6})-(?P<process>[0-9]{1,10})-[0-9a-f]{8}(\.folder)?")  # who writes one
+LONGEST = 180  # bytes of a name that are kept in that of its unfinished file
 BLOCK = 1 << 20
 ROWS = 4096  # rows of a table that are written at once
 FORMULA = re.compile("'*[=+@＝＋－＠\\-\\t\\r\\n]")  # the start of a spreadsheet formula, after any apostrophes
@@ -29,9 +34,8 @@ FORMULA = re.compile("'*[=+@＝＋－＠\\-\\t\\r\\n]")  # the start of a spread
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary path to write to; it replaces `path` when the block ends."""
-    temporary = path.with_name(f"{WRITING}{path.name}")
     with _explained(path):
-        remove(temporary)  # a link would send the content elsewhere
+        temporary = _unfinished(path)
         try:
             yield temporary
             _flush(temporary)
@@ -42,12 +46,47 @@ def replacing(path: Path) -> Iterator[Path]:
                 temporary.unlink()
 
 
+def _unfinished(path: Path) -> Path:
+    """A name beside `path` that nothing has; what a process that is dead has left of `path` is removed.
+
+    Several processes, also on several machines, may write the same file: the last one that is done wins.
+    """
+    name = path.name if len(os.fsencode(path.name)) <= LONGEST else hashlib.sha256(os.fsencode(path.name)).hexdigest()
+    start = f"{WRITING}{name}"
+    with os.scandir(path.parent) as entries:
+        others = [entry.name for entry in entries if entry.name.startswith(start)]
+    for other in others:
+        if _is_left(other.removeprefix(start)):
+            remove(path.with_name(other))
+    return path.with_name(f"{start}.{_machine()}-{os.getpid()}-{secrets.token_hex(4)}")
+
+
+def _is_left(end: str) -> bool:
+    """Whether an unfinished file whose name ends so was left by a crash; other files that are written end otherwise."""
+    if end in ("", ".folder"):  # as older versions named them
+        return True
+    writer = WRITER.fullmatch(end)
+    if writer is None or writer["machine"] != _machine():
+        return False
+    try:
+        os.kill(int(writer["process"]), 0)  # only asks
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
+
+
+@cache
+def _machine() -> str:
+    return hashlib.sha256(platform.node().encode("utf-8", "replace")).hexdigest()[:6]
+
+
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """Give a temporary folder to fill; it becomes `path` when the block ends. The parent of `path` must exist."""
-    temporary = path.with_name(f"{WRITING}{path.name}")
     with _explained(path):
-        remove(temporary)
+        temporary = _unfinished(path)
         temporary.mkdir()
         try:
             yield temporary
@@ -131,7 +170,6 @@ def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: dict[str, st
     dense = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
     with replacing(path) as temporary:
         folder = temporary.with_name(f"{temporary.name}.folder")
-        remove(folder)
         folder.mkdir()
         try:
             written = folder / path.name

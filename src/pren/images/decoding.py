@@ -120,6 +120,16 @@ def thumbnail(content: bytes | Image.Image, path: Path, side: int) -> Image.Imag
     return _read(content, path, side, "RGB", lambda image: ImageOps.fit(image, (side, side)), TURNS)
 
 
+def shrunk(content: bytes | Image.Image, path: Path, side: int) -> Image.Image:
+    """A whole image that fits a square, for people; otherwise like `decode`."""
+
+    def fitted(image: Image.Image) -> Image.Image:
+        image.thumbnail((side, side))
+        return image
+
+    return _read(content, path, side, "RGB", fitted, TURNS)
+
+
 def _read(
     content: bytes | Image.Image,
     path: Path,

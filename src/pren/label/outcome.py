@@ -12,6 +12,7 @@ from pren.evaluation import Marks, evaluate_marks, reliability
 from pren.label.predictions import Predictions
 from pren.methods.base import Method
 from pren.problem import UNKNOWN, Answers, Problem
+from pren.problem.copies import as_twins, labelled_twins
 from pren.problem.inputs import Inputs
 from pren.problem.scoring import scorer
 from pren.store.folder import Figures
@@ -40,7 +41,7 @@ class Outcome:
 
     @classmethod
     def of(cls, method: Method, problem: Problem, answers: Answers | None, trust: Trust | None) -> Outcome:
-        """Label the pool."""
+        """Label the pool; copies get the label of their twin, and copies of labelled inputs no confidence in ZSL."""
         score, marks = scorer(method, problem), []
 
         def watched(inputs: Inputs) -> NDArray[np.float64]:
@@ -48,7 +49,10 @@ class Outcome:
             marks.append(Marks.of(scores, problem.classes, problem.setting))
             return scores
 
-        labels = label_pool(watched, problem, trust)
+        labels = label_pool(watched, as_twins(problem), trust)
+        if trust is not None and problem.setting == "zsl":  # their classes are no candidates
+            no_label = (labelled_twins(problem) >= 0) & (labels.confidence < 1.0)
+            labels = labels._replace(confidence=np.where(no_label, 0.0, labels.confidence))
         return cls(method, problem, answers, trust, labels, Marks.joined(marks))
 
     def figures(self) -> Figures | None:

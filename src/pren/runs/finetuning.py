@@ -25,6 +25,7 @@ from pren.images.finetune.finetuned import Tail, TailTrainer
 from pren.images.photographs import ExtractorRecord
 from pren.methods.pren_pool import PrENPool
 from pren.problem import Answers, Problem
+from pren.problem.order import in_content_order
 from pren.training.processes import Fabric, agreed, share_text
 from pren.trust.quiet import quietly
 
@@ -135,7 +136,7 @@ def _trials(trainer: TailTrainer) -> Trials | None:
     for strength in STRENGTHS:
         taught = replace(problem, train=trainer.not_learned(everyone, strength), backbone=None)
         with quietly():
-            figures.append(tuple(_figure(*fold) for fold in held_out_classes(taught, DRAWS)))
+            figures.append(tuple(_figure(*fold) for fold in held_out_classes(in_content_order(taught), DRAWS)))
         log.info("Held-out classes with strength %g: %.1f %%.", strength, 100 * np.mean(figures[-1]))
     trials = Trials(figures=tuple(figures))
     with agreed(fabric):

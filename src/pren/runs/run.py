@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import platform
-from contextlib import closing, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cache, partial
@@ -23,7 +23,9 @@ from pren.label.names import group_names
 from pren.label.outcome import Outcome
 from pren.label.result import RunPaths, RunResult
 from pren.problem import Answers, Problem
+from pren.problem.copies import counted_once
 from pren.report import write_report
+from pren.runs.copies import tell_copies
 from pren.runs.opening import open_problem
 from pren.runs.reopening import check_hashes, load_result
 from pren.runs.steps import OnRound, count_rehearsals, rehearse, train
@@ -85,33 +87,39 @@ def run_config(
         PrenError: If the configuration, the data or the folder cannot be used.
     """
     fabric, progress = fabric or single_process(), progress or Progress()
-    with watching(fabric):
+    with watching(fabric), ExitStack() as held:
         config = _prepare(config, out, resume, fabric)
-        method = config.create_method()
-        known, answers = open_problem(config, fabric, progress.on_extract) if problem is None else problem
-        with agreed(fabric):
-            if answers is not None:
-                check_answers(answers, known.classes, known.setting)  # before hours of training
-            rehearsals = count_rehearsals(config, method, known)
-        config = config.for_record(_record(known, command, start, fabric))
-        folder = _take_folder(config, out, resume, start, fabric)
-        if folder is not None and answers is not None:
-            folder.names = answers.names
-        with nullcontext() if folder is None else closing(folder):
+        asked, folder = _asked(command, start, fabric), None
+        if not resume:  # there from the first second, so that a run can go on that is interrupted in any phase
+            folder = _take_folder(config.for_record(asked), out, start, fabric, held)
+        try:
+            method = config.create_method()
+            known, answers = open_problem(config, fabric, progress.on_extract) if problem is None else problem
+            config = config.model_copy(update={"setting": known.setting, "find_setting": False})
+            with agreed(fabric):
+                if answers is not None:
+                    check_answers(answers, known.classes, known.setting)  # before hours of training
+                rehearsals = count_rehearsals(config, method, known)
+            config = config.for_record({"hashes": _same_hashes(known, fabric), "source": known.source, **asked})
+            folder = _settle(folder, config, out, resume, fabric, held)
             if share_text(fabric, "finished" if folder is not None and folder.finished() else ""):
                 return None if folder is None else _finished_before(folder, report)
-            try:
-                method, state = train(fabric, folder, config, method, known, answers, progress.on_round)
-                trust = rehearse(method, known, rehearsals, config, fabric, progress.on_rehearsal)
-            except Exception:
-                if folder is not None and not resume:
-                    folder.discard_if_nothing_done()
-                raise
-            result: RunResult | None = None
-            with agreed(fabric):
-                if fabric.is_global_zero:
-                    outcome = Outcome.of(method, known, answers, trust)
-                    result = _finish(folder, outcome, config, state, report)
+            taught, told = counted_once(known, answers)
+            if folder is not None and told is not None:
+                folder.names = told.names
+            if fabric.is_global_zero:
+                tell_copies(known, answers)
+            method, state = train(fabric, folder, config, method, taught, told, progress.on_round)
+            trust = rehearse(method, taught, rehearsals, config, fabric, progress.on_rehearsal)
+        except Exception:
+            if folder is not None and not resume:
+                folder.discard_if_nothing_done()
+            raise
+        result: RunResult | None = None
+        with agreed(fabric):
+            if fabric.is_global_zero:
+                outcome = Outcome.of(method, known, answers, trust)
+                result = _finish(folder, outcome, config, state, report)
     return result
 
 
@@ -128,15 +136,34 @@ def _prepare(config: RunConfig, out: str | Path | None, resume: bool, fabric: Fa
 
 
 def _take_folder(
-    config: RunConfig, out: str | Path | None, resume: bool, start: str | Path | None, fabric: Fabric
+    config: RunConfig, out: str | Path | None, start: str | Path | None, fabric: Fabric, held: ExitStack
 ) -> RunFolder | None:
-    """The run folder, held; None in other processes than the first, and without `out`."""
-    folder: RunFolder | None = None
+    """A new run folder, held; None in other processes than the first, and without `out`."""
     with agreed(fabric):
-        if fabric.is_global_zero and out is not None:
-            if start is not None:
-                RunFolder.open(start)  # raises if it is damaged
-            folder = _reopen(out, config) if resume else RunFolder.create(out, config)
+        if not fabric.is_global_zero or out is None:
+            return None
+        if start is not None:
+            RunFolder.open(start)  # raises if it is damaged
+        folder = RunFolder.create(out, config)
+        held.callback(folder.close)
+        return folder
+
+
+def _settle(
+    folder: RunFolder | None,
+    config: RunConfig,
+    out: str | Path | None,
+    resume: bool,
+    fabric: Fabric,
+    held: ExitStack,
+) -> RunFolder | None:
+    """The run folder with the record of the data; that of an interrupted run is held from here on."""
+    with agreed(fabric):
+        if fabric.is_global_zero and out is not None and resume:
+            folder = _reopen(out, config)
+            held.callback(folder.close)
+        if folder is not None and not folder.finished() and "hashes" not in folder.config().record:
+            folder.record(config)
     return folder
 
 
@@ -158,7 +185,7 @@ def _finish(folder: RunFolder | None, outcome: Outcome, config: RunConfig, state
         forecast=None if trust is None else trust.forecast,
         figures=outcome.figures(),
         outcome=outcome,
-        names=group_names(found, outcome.method),
+        names=group_names(found, outcome.method, trust),
     )
     if folder is not None:
         folder.check_held()
@@ -195,10 +222,13 @@ def _reopen(out: str | Path, config: RunConfig) -> RunFolder:
     """The folder of an interrupted run, held; a `PrenError` if it is another run."""
     folder = RunFolder.open(out)
     recorded = folder.config()
+    if recorded.find_setting:  # it was interrupted before the setting was found
+        recorded = recorded.model_copy(update={"setting": config.setting, "find_setting": False})
     different = recorded.resolved().difference(config)
     if different:
         raise PrenError("other-run", f"{out} has a run with other settings (there, here): {'; '.join(different)}.")
-    check_hashes(folder, recorded, config.record["hashes"])
+    if "hashes" in recorded.record:  # else it was interrupted before the data were open
+        check_hashes(folder, recorded, config.record["hashes"])
     folder.hold(config.record["command"])
     return folder
 
@@ -220,10 +250,9 @@ def _versions() -> dict[str, str]:
     return {"pren": __version__, **{name: version(name) for name in packages}}
 
 
-def _record(problem: Problem, command: str, start: str | Path | None, fabric: Fabric) -> dict[str, Any]:
+def _asked(command: str, start: str | Path | None, fabric: Fabric) -> dict[str, Any]:
+    """What is recorded before the data are opened."""
     return {
-        "hashes": _same_hashes(problem, fabric),
-        "source": problem.source,
         "command": command,
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "processes": fabric.world_size,

@@ -19,6 +19,7 @@ from pren.store.config import RunConfig
 from pren.store.folder import RunFolder
 from pren.training.processes import Fabric, agreed, share, share_text
 from pren.trust import OnRehearsal, Trust, assess, usual_draws
+from pren.trust.assessment import FEWEST
 
 log = logging.getLogger(__name__)
 
@@ -84,19 +85,19 @@ def _model_to_start_from(fabric: Fabric, config: RunConfig, method: Method) -> d
         return {"start": RunFolder.open(run).model()}
 
 
-def count_rehearsals(config: RunConfig, method: Method, problem: Problem) -> int:
-    """How often to rehearse: as configured, else the method's number, or 0 where a backbone is trained.
+def count_rehearsals(config: RunConfig, method: Method, problem: Problem) -> int | None:
+    """How often to rehearse: as configured, else as often as it takes (None), or 0 where a fit is slow.
 
     Raises:
         PrenError: If the number is impossible, or `min_accuracy` needs rehearsals and there are none.
     """
     trains = "backbone" in method.params and len(problem.train.sample_shape) > 1
     count = config.rehearsals
-    if count is None:
-        count = 0 if trains else usual_draws(method, problem)
+    if count is None and (trains or usual_draws(method, problem) < FEWEST):
+        count = 0
     if count == 1:
         raise PrenError("rehearsals-one", "One rehearsal is too few for a forecast: use 0, or 2 or more.")
-    if config.min_accuracy is not None and not count:
+    if config.min_accuracy is not None and count == 0:
         raise PrenError("no-rehearsals", "--min-accuracy needs rehearsals: add --rehearsals 10.")
     try:
         check_can_hold_out(problem)
@@ -111,7 +112,7 @@ def count_rehearsals(config: RunConfig, method: Method, problem: Problem) -> int
 def rehearse(
     method: Method,
     problem: Problem,
-    rehearsals: int,
+    rehearsals: int | None,
     config: RunConfig,
     fabric: Fabric,
     on_rehearsal: OnRehearsal | None,
@@ -120,7 +121,7 @@ def rehearse(
 
     If rehearsals fail, the result is None, unless they were asked for.
     """
-    if not rehearsals:
+    if rehearsals == 0:
         return None
     gamma = bool(config.choose_gamma)
     try:

@@ -106,16 +106,20 @@ class RunFolder:
         folder._lock = Lock(folder.path, str(config.record.get("command", "")))
         try:
             folder.check_is_free()  # another process may have written before the lock
-            with folder._writing():
-                write_bytes(folder.path / CONFIG_FILE, with_checksum(config.to_yaml().encode()))
+            folder.record(config)
         except BaseException:
             try:
                 folder.discard_if_nothing_done()
             finally:
                 folder.close()
             raise
-        folder._run = config.record["id"]
         return folder
+
+    def record(self, config: RunConfig) -> None:
+        """Write the configuration with its record, which is whole when the data are open."""
+        with self._writing():
+            write_bytes(self.path / CONFIG_FILE, with_checksum(config.to_yaml().encode()))
+        self._run = config.record["id"]
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:

@@ -12,6 +12,7 @@ from pathlib import Path
 from pren.data.describe import DEFAULT_ENCODER, KnownEncoder, find_encoder
 from pren.data.folder.class_sources import Wording
 from pren.data.folder.class_tables import ClassRows, Content
+from pren.data.folder.copies import Copies, Look, look_of
 from pren.data.folder.findings import Finding, Findings
 from pren.data.folder.labels import POOL
 from pren.data.folder.load import IMAGES, OwnData, read_folder
@@ -94,14 +95,15 @@ def report_folder(
 
 
 def _look_at_images(content: OwnData) -> None:
-    """Decode all photographs, and find those that are both labelled and in the pool."""
+    """Decode all photographs, and find those that are in the pool twice, or both labelled and in the pool."""
     labelled: dict[bytes, str] = {}
+    pool = Copies()
     readable: dict[str, bool] = {}  # whether each folder has a readable photograph
     for part, files in ((IMAGES, [file for file, _ in content.train]), (POOL, content.pool)):
         inputs = ImageFiles(content.path / part, files)
         with without_warnings(), ThreadPoolExecutor(THREADS) as threads:
             results = threads.map(partial(_read, inputs), range(len(inputs)))
-            for file, (digest, fault) in zip(files, results, strict=True):
+            for file, (digest, look, fault) in zip(files, results, strict=True):
                 name = f"{part}/{file}"
                 folder = f"{IMAGES}/{file.split('/')[0]}" if part == IMAGES else POOL
                 readable[folder] = readable.get(folder) or fault is None
@@ -112,15 +114,18 @@ def _look_at_images(content: OwnData) -> None:
                 elif digest in labelled:
                     message = f"it is the same as {quoted(labelled[digest])}, whose class is known: remove it."
                     content.findings.add(name, message, severity="warning")
+                if part == POOL and look is not None:
+                    pool.add(name, digest, look)
+    pool.report(content.findings)
     for folder, any_readable in readable.items():
         if not any_readable:
             content.findings.add(folder, "none of its photographs can be read.")
 
 
-def _read(inputs: ImageFiles, place: int) -> tuple[bytes, str | None]:
-    """The hash of a photograph's content, and why it cannot be decoded; None if it can."""
+def _read(inputs: ImageFiles, place: int) -> tuple[bytes, Look | None, str | None]:
+    """The hash of a photograph's content and how it looks, or why it cannot be decoded."""
     reading = inputs.read(place, known=())
-    return reading.key, reading.error or None
+    return reading.key, None if reading.levels is None else look_of(reading.levels), reading.error or None
 
 
 def look_for_twins(rows: ClassRows, findings: Findings) -> None:
