@@ -65,7 +65,7 @@ def main(folder: Path) -> None:
     """Fit, serve, and take pictures."""
     if not (folder / "run").exists():
         write_photographs(folder / "numbers")
-        pren.fit(folder / "numbers", out=folder / "run", backbone="efficientnet_lite0", report=False)
+        pren.fit(folder / "numbers", out=folder / "run", backbone="tf_efficientnet_lite0", report=False)
     access = Access.at("127.0.0.1")
     with closing(listen("127.0.0.1", 0)) as listening, closing(Session(folder / "run")) as session:
         server = uvicorn.Server(uvicorn.Config(make_review(session, access), log_config=None, lifespan="on"))

@@ -104,8 +104,7 @@ def is_trouble(message):
 def rested(page):
     """Wait until all answers have counted."""
     page.wait_for_function(
-        "fetch('/api/state').then(answer => answer.json())"
-        ".then(state => state.learned && state.forecast.now)",
+        "fetch('/api/state').then(answer => answer.json()).then(state => state.learned && state.forecast.now)",
         timeout=60_000,
         polling=300,
     )
