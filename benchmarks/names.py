@@ -3,7 +3,8 @@
 Draws FIRST to LAST - 1 of problems from CUB's 150 seen classes, each with three descriptions of the classes: 312
 attributes, 15 of them as yes or no, and sentences. METHOD is a name with parameters, as for `benchmarks.drawn`. A
 method that names groups is rehearsed, too: does its forecast hold, are sure labels right, and are wrong names among
-those to check? What `pren-vote` does was chosen on draws 0 to 19; no test class has a part in them. PREN_DATA says where CUB is.
+those to check? What `pren-vote` does was chosen on draws 0 to 19; no test class has a part in them. PREN_DATA says
+where CUB is.
 """
 
 from __future__ import annotations

@@ -53,10 +53,9 @@ class Reviewer:
 
     def rested(self):
         """The state when nothing is being fitted any more and all answers have counted."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 30
         while time.monotonic() < end:
-            session = self.session
-            if session.snapshot.position == session.journal.position and session.refitter.doing == "nothing":
+            if self.session.learned:
                 return self.state()
             time.sleep(0.02)
         raise AssertionError(self.session.refitter.failure or "it never ends")
@@ -74,6 +73,10 @@ class Reviewer:
 def reviewer(pile):
     with Reviewer(pile[0]) as found:
         yield found
+
+
+def rows(path):
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
 def group(state, name):
@@ -99,7 +102,7 @@ def test_swapping_two_names_settles_the_planted_mistake(reviewer, pile):
     assert state["forecast"]["first"]
     assert state["forecast"]["now"]
     assert {each["name"] for each in state["groups"] if each["open"]} == {"grey", EVIL}
-    given = list(csv.DictReader((place / "photographs" / "labels.csv").open(encoding="utf-8")))
+    given = rows(place / "photographs" / "labels.csv")
     assert len(given) == 10
     assert all(truth[row["file"]] == row["class"] for row in given)
 
@@ -114,7 +117,7 @@ def test_undo_takes_everything_back(reviewer, pile):
     assert reviewer.post("/api/undo", window="w")["undone"] is None
     reviewer.rested()
     assert reviewer.labels() == before
-    assert list(csv.DictReader(labels.open(encoding="utf-8"))) == []
+    assert rows(labels) == []
 
 
 def test_another_day_goes_on(pile):

@@ -36,6 +36,7 @@ def state(session: Session) -> dict[str, Any]:
         "setting": session.setting,
         "doing": session.refitter.doing,
         "failure": session.refitter.failure,
+        "learned": session.learned,
         "photographs": len(session.files),
         "answered": sum(bool(verdict.name) for verdict in verdicts.values()),
         "strangers": sum(verdict.mark == "stranger" for verdict in verdicts.values()),

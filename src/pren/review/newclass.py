@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from pren.data.describe import Recipe
@@ -14,7 +16,7 @@ from pren.data.tables import normal, read_table
 from pren.foundation.errors import PrenError
 from pren.foundation.files import csv_text, write_bytes
 from pren.label.predictor import Predictor
-from pren.problem import name_fault
+from pren.problem import ClassTable, name_fault
 from pren.review.session import Session
 from pren.runs.classes import Description, Model, add_class
 
@@ -37,7 +39,7 @@ def try_class(session: Session, new: Described) -> dict[str, Any]:
     assert outcome is not None
     assert outcome.answers is not None
     assert outcome.answers.names is not None
-    recipe = None if outcome.problem.recipe is None else Recipe.model_validate(outcome.problem.recipe)
+    recipe = Recipe.model_validate(outcome.problem.recipe)
     said = Description(numbers=new.attributes, texts=[new.text] if new.text.strip() else [])
     model = add_class(Model(outcome.method, recipe), new.name, said).method
     found = Predictor(model).label(outcome.problem.pool, 1)
@@ -67,11 +69,26 @@ def keep_class(session: Session, new: Described) -> None:
     if not files or rows.keys() != files:
         wanted = " and ".join(sorted(files)) or "the tables of the data"
         raise PrenError("description-missing", f"The classes are described in {wanted}: add the class there.")
+    recipe = Recipe.model_validate(session.problem.recipe)
+    texts = [new.text.strip()] if new.text.strip() else []
+    table = _with_class(session.problem.classes, name, recipe.describe(name, None, new.attributes, texts))
     for file, row in rows.items():
         path = session.data / file
         content = path.read_bytes()
         write_bytes(path, content + (b"" if content.endswith(b"\n") else b"\n") + csv_text([row]).encode())
-    session.refit()
+    session.use_classes(table, recipe.knowing(name, texts).model_dump(mode="json"))
+
+
+def _with_class(known: ClassTable, name: str, signature: NDArray[np.float64]) -> ClassTable:
+    """A table with one more unseen class, at its end."""
+    if known.normalised and signature.any():
+        signature = signature / np.abs(signature).max()
+        signature = signature / np.linalg.norm(signature)
+    rows = np.vstack([known.signatures, signature])
+    table = ClassTable.build(
+        (*known.names, name), rows, np.append(known.seen, False), normalise=False, attributes=known.attributes
+    )
+    return replace(table, normalised=known.normalised)
 
 
 def _numbers(session: Session, name: str, attributes: dict[str, float]) -> list[Any]:

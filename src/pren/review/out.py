@@ -12,6 +12,8 @@ from pren.label.formats import write_labels
 from pren.label.predictions import Predictions, Row
 from pren.label.sorting import Sorter
 from pren.review.session import Session
+from pren.review.writing import write_run_apart
+from pren.runs.reopening import load_result
 
 FILES = {
     "csv": "predictions.csv",
@@ -56,8 +58,9 @@ def download(session: Session, form: str) -> tuple[str, bytes]:
 def write_run(session: Session, sort: bool) -> dict[str, str | None]:
     """Fit once more, into the next free folder beside the run; sort the photographs beside it if asked."""
     out = _free(session.run, "")
-    result = session.refitter.write(out)
-    assert result.paths is not None
+    write_run_apart(session.run, out, session.moved)
+    paths = load_result(out).paths
+    assert paths is not None
     folder: Path | None = None
     if sort:
         folder = _free(session.run, "-sorted")
@@ -65,10 +68,10 @@ def write_run(session: Session, sort: bool) -> dict[str, str | None]:
         sorter = Sorter(folder, ImageFiles(session.data / POOL, list(session.files)), labels.table.names, "link")
         for _ in sorter.watch([list(labels.rows())]):
             pass
-    report = result.paths.report
+    report = paths.report
     return {
         "run": str(out),
-        "labels": str(result.paths.labels),
+        "labels": str(paths.labels),
         "report": None if report is None else str(report),
         "sorted": None if folder is None else str(folder),
     }

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import numpy as np
 
 from pren.foundation.errors import PrenError
 from pren.label.result import RunResult
+from pren.problem import UNKNOWN, Answers, Problem
 from pren.runs.fit import fit
 from pren.store.config import RunConfig
-from pren.store.folder import RunFolder
 from pren.trust import Trust
 
 log = logging.getLogger(__name__)
@@ -42,33 +43,46 @@ def quick_settings(config: RunConfig, trust: Trust | None) -> dict[str, Any]:
     return {} if trust is None or needed else {"rehearsals": 0}
 
 
+def with_given(problem: Problem, answers: Answers, labels: Iterable[tuple[str, str]]) -> Problem:
+    """A problem with the labels that a person gives to photographs.
+
+    Labels of classes that are no candidates, such as seen ones in ZSL, are left out here. In the run that the review
+    writes, such photographs are labelled ones.
+    """
+    assert answers.names is not None
+    place = {name: place for place, name in enumerate(answers.names)}
+    row = {name: row for row, name in enumerate(problem.classes.names)}
+    able, given = problem.candidates(), np.full(len(problem.pool), UNKNOWN)
+    for file, name in labels:
+        if file in place and name in row and able[row[name]]:
+            given[place[file]] = row[name]
+    return replace(problem, given=given if (given != UNKNOWN).any() else None)
+
+
 class Refitter:
-    """Fits in a thread whenever there are new answers.
+    """Fits in a thread whenever there are new answers, in memory.
 
     Args:
-        run: The run whose settings are used.
-        moved: Where data, weights or cache are now, as settings of `pren.fit`.
+        config: The settings of the run.
         trust: How far the labels of that run are trusted.
-        position: Of the journal, now.
+        told: Gives the problem with all labels so far, its answers, and the last entry of the journal.
         on_fit: Called with every fit that is done.
         on_change: Called when `doing` changes.
     """
 
     def __init__(
         self,
-        run: Path,
-        moved: dict[str, Any],
+        config: RunConfig,
         trust: Trust | None,
-        position: Callable[[], int],
+        told: Callable[[], tuple[Problem, Answers, int]],
         on_fit: Callable[[Refit], None],
         on_change: Callable[[], None],
     ) -> None:
         self.doing: Doing = "nothing"
         self.failure = ""
-        self._run, self._moved, self._trust = run, moved, trust
-        self._position, self._on_fit, self._on_change = position, on_fit, on_change
+        self._config, self._trust = config, trust
+        self._told, self._on_fit, self._on_change = told, on_fit, on_change
         self._wanted, self._ending, self._other_classes = threading.Event(), False, False
-        self._one_at_a_time = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="refit", daemon=True)
 
     def start(self) -> None:
@@ -86,11 +100,6 @@ class Refitter:
         self._wanted.set()
         self._thread.join(patience)
 
-    def write(self, out: Path) -> RunResult:
-        """Fit once more, into an ordinary run folder."""
-        with self._one_at_a_time:
-            return fit(start=self._run, out=out, **self._moved)
-
     def _work(self) -> None:
         while True:
             self._wanted.wait()
@@ -98,8 +107,7 @@ class Refitter:
             if self._ending:
                 return
             try:
-                with self._one_at_a_time:
-                    self._fit()
+                self._fit()
             except PrenError as error:
                 self._say("failed", str(error))
             except Exception:  # a defect of ours must not end the review: answers are kept all the same
@@ -109,16 +117,18 @@ class Refitter:
                 self._say("nothing")
 
     def _fit(self) -> None:
-        position = self._position()
-        quick = quick_settings(RunFolder.open(self._run).config(), self._trust)
-        if quick and not self._other_classes:
+        problem, answers, position = self._told()
+        config, other = self._config, self._other_classes
+        settings: dict[str, Any] = {"method": config.method, "params": config.params, "report": False}
+        quick = {} if other else quick_settings(config, self._trust)
+        if quick:  # labels at once
             self._say("labels")
-            result = fit(start=self._run, report=False, **quick, **self._moved)
-            self._on_fit(Refit(result, position, self._trust))
+            self._on_fit(Refit(fit((problem, answers), **settings, **quick), position, self._trust))
             if self._wanted.is_set():
                 return  # newer answers come first
         self._say("forecast")
-        result = fit(start=self._run, report=False, **self._moved)
+        settings |= {"rehearsals": config.rehearsals, "min_accuracy": config.min_accuracy}
+        result = fit((problem, answers), **settings)
         assert result.outcome is not None
         self._trust, self._other_classes = result.outcome.trust, False
         self._on_fit(Refit(result, position, None))

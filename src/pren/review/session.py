@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import anyio
 import numpy as np
@@ -20,11 +21,11 @@ from pren.foundation.files import make_folder, write_csv
 from pren.foundation.lock import Lock
 from pren.images.folders import list_images
 from pren.label.result import RunResult
-from pren.problem import Problem
+from pren.problem import Answers, ClassTable, Problem
 from pren.review.app import RefusedError
 from pren.review.journal import Entry, Journal, Verdict, given_rows
 from pren.review.pictures import Pictures
-from pren.review.refit import Refit, Refitter, quick_settings
+from pren.review.refit import Refit, Refitter, quick_settings, with_given
 from pren.review.snapshot import Snapshot
 from pren.runs.fit import fit
 from pren.runs.reopening import load_result
@@ -65,7 +66,7 @@ class Session:
         known = {key: value for key, value in (moved or {}).items() if value is not None}
         result, trust = _opened(run, known)
         self.problem = _photographs_of(result)
-        self.run, self.data = run, Path(result.config.data)
+        self.run, self.data, self.moved = run, Path(result.config.data), known
         self.title, self.setting = self.data.absolute().name, result.config.setting
         self.files = list_images(self.data / POOL)
         self.place = {name: place for place, name in enumerate(self.files)}
@@ -84,14 +85,15 @@ class Session:
         self.first = self.snapshot
         self.change, self.steady = Change(), 0
         self.latest = result
-        self.revision = 0
+        self.revision = self._needed = 0  # the last entry that a fit has to learn from
         self._writing = threading.RLock()
-        self.refitter = Refitter(run, known, trust, lambda: self.journal.position, self._take, self._changed)
+        self.refitter = Refitter(result.config, trust, self._told, self._take, self._changed)
 
     async def __aenter__(self) -> Session:
         self.refitter.start()
         if self.journal.position:  # answers of an earlier session
             self._write_labels()
+            self._needed = self.journal.position
             self.refitter.want()
         return self
 
@@ -104,6 +106,11 @@ class Session:
         """Let others review the run."""
         self.journal.close()
         self._lock.release()
+
+    @property
+    def learned(self) -> bool:
+        """Whether what is shown has learned from every answer."""
+        return self.refitter.doing == "nothing" and self.snapshot.position >= self._needed
 
     def answer(
         self, window: str, files: Mapping[str, Verdict], groups: Mapping[str, Verdict], since: int | None
@@ -129,14 +136,24 @@ class Session:
             raise RefusedError(404, "photograph-unknown", "There is no such photograph.")
         return Pictures(self.data, files, self.run / FOLDER / THUMBNAILS).thumbnail(number)
 
-    def refit(self) -> None:
-        """Fit again: there are other classes."""
+    def use_classes(self, table: ClassTable, recipe: dict[str, Any]) -> None:
+        """Fit again with other classes."""
+        self.problem = replace(self.problem, classes=table, given=None, recipe=recipe)
         self._changed()
         self.refitter.want(other_classes=True)
+
+    def _told(self) -> tuple[Problem, Answers, int]:
+        """The problem with all labels so far."""
+        with self._writing:
+            assert self.latest.outcome is not None
+            assert self.latest.outcome.answers is not None
+            answers = self.latest.outcome.answers
+            return with_given(self.problem, answers, read_given(self.data)), answers, self.journal.position
 
     def _after(self, entry: Entry) -> None:
         if any(verdict.name for verdict in entry.files.values()) or set(entry.files) & self._touched.keys():
             self._write_labels()
+            self._needed = entry.number
             self.refitter.want()
         self._changed()
 
@@ -183,7 +200,7 @@ def _compare(before: Snapshot, after: Snapshot, answered: list[int]) -> Change:
     )
 
 
-def _opened(run: Path, moved: dict[str, str]) -> tuple[RunResult, Trust | None]:
+def _opened(run: Path, moved: dict[str, Any]) -> tuple[RunResult, Trust | None]:
     """A run with its data; fitted again, in memory, if labels were given since."""
     try:
         result = load_result(run, with_data=True, **moved)

@@ -33,7 +33,7 @@ export function Grid({ show, name, revision, picked, onPick, onZoom, onTotal, co
     if (!same) pages.current.clear();
   }
 
-  const columns = Math.max(2, Math.floor(view.width / TILE.width));
+  const columns = Math.max(2, Math.floor(view.width / (view.width < 600 ? 112 : TILE.width))); // three on a phone
   const rows = Math.ceil((total ?? 0) / columns);
   const from = Math.max(0, Math.floor(view.top / TILE.height) - 1) * columns;
   const to = Math.min(total ?? PAGE, (Math.ceil((view.top + view.height) / TILE.height) + 1) * columns);

@@ -34,10 +34,10 @@ function Beside({ name }) {
     get("/api/beside", { name }).then((found) => current && setKnown(found), () => current && setKnown(null));
     return () => { current = false; };
   }, [name]);
-  if (!known || known.name !== name) return html`<aside class="beside"></aside>`;
+  if (!known) return html`<aside class="beside"></aside>`;
   return html`
     <aside class="beside" aria-label="What the class is said to be">
-      <h3>${name} is said to be</h3>
+      <h3>${known.name} is said to be</h3>
       ${known.description.length
         ? html`<ul class="said">${known.description.map((text) => html`<li>${text}</li>`)}</ul>`
         : html`<p class="quiet">The data have no words for it.</p>`}
