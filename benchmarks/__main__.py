@@ -13,6 +13,7 @@ import torch
 from benchmarks import (
     allocation,
     decoding,
+    engines,
     exported,
     extraction,
     gradients,
@@ -40,6 +41,7 @@ BENCHMARKS = {
     "processes": processes.run,
     "allocation": allocation.run,
     "decoding": decoding.run,
+    "engines": engines.run,
     "extraction": extraction.run,
     "labelling": labelling.run,
     "report": report.run,

@@ -1,8 +1,10 @@
 """Which group is which class, with good and poor descriptions: ``python -m benchmarks.names FIRST LAST [METHOD ...]``.
 
 Draws FIRST to LAST - 1 of problems from CUB's 150 seen classes, each with three descriptions of the classes: 312
-attributes, 15 of them as yes or no, and sentences. METHOD is a name with parameters, as for `benchmarks.drawn`. What
-`pren-vote` does was chosen on draws 0 to 19; no test class has a part in them. PREN_DATA says where CUB is.
+attributes, 15 of them as yes or no, and sentences. METHOD is a name with parameters, as for `benchmarks.drawn`. A
+method that names groups is rehearsed, too: does its forecast hold, are sure labels right, and are wrong names among
+those to check? What `pren-vote` does was chosen on draws 0 to 19; no test class has a part in them. PREN_DATA says
+where CUB is.
 """
 
 from __future__ import annotations
@@ -21,15 +23,17 @@ from pren.cli.options import parse_assignments
 from pren.data import load
 from pren.data.describe import encode
 from pren.methods.base import Method
-from pren.methods.pren_vote import PrENVote
 from pren.methods.registry import create
 from pren.problem import ClassTable, Problem
 from pren.problem.inputs import ArrayInputs
+from pren.trust import assess
+from pren.trust.confidence import SURE
+from pren.trust.names import CHECK, Names
 
 DEFAULT = ["pren-pool", "pren-vote", "ridge-s2v:features=whitened:refinement=soft-kmeans"]
 KINDS = {"10 + 5": (10, 5), "20 + 10": (20, 10), "40 + 10": (40, 10)}
 DESCRIPTIONS = ("attributes", "yes/no", "sentences")
-LEAST_AGREEMENT = 0.9  # names of less are to be checked; chosen on draws 0 to 19
+REHEARSALS = 10
 CHANGED = 5  # points by which a problem is better or worse
 LEAST_GROUP = 3  # a group of fewer inputs has no name that is right or wrong
 Numbers = NDArray[np.int64]
@@ -37,10 +41,21 @@ Values = NDArray[np.float64]
 
 
 class Name(NamedTuple):
-    """A group of the pool: the agreement of the heads on its name, and whether most of its inputs are of that class."""
+    """A group of the pool: how sure its name is, and whether most of its inputs are of that class."""
 
-    agreement: float
+    certainty: float
     right: bool
+
+
+class Foretold(NamedTuple):
+    """A forecast: its range, what was right, whether it says that it is none; how many labels are sure, and right."""
+
+    low: float
+    high: float
+    right: float
+    useless: bool
+    sure: int
+    sure_right: int
 
 
 @cache
@@ -79,41 +94,56 @@ def yes_or_no(attributes: Values, seen: int, rng: np.random.Generator) -> Values
     return (chosen > np.median(chosen[:seen], axis=0)).astype(np.float64)
 
 
-def named(model: Method, found: Numbers, truth: Numbers) -> list[Name]:
-    """The groups that a model has named; none if its heads do not vote on names."""
-    if not isinstance(model, PrENVote):
+def named(model: Method, problem: Problem, found: Numbers, truth: Numbers) -> list[Name]:
+    """The groups that a model has named; none if it chooses no names."""
+    names = Names.of(model, found, problem)
+    if names is None:
         return []
-    agreement, groups = model.name_agreement(), {row: truth[found == row] for row in np.unique(found)}
+    certainty, groups = names.certainty(), {row: truth[found == row] for row in np.unique(found)}
     return [
-        Name(float(agreement[row]), bool(np.bincount(group).argmax() == row))
+        Name(float(certainty[row]), bool(np.bincount(group).argmax() == row))
         for row, group in groups.items()
         if len(group) >= LEAST_GROUP
     ]
 
 
-def run(first: int, last: int, methods: list[str]) -> tuple[Table, Table]:
-    """Top-1 of methods in every cell, and how many of the names to check are wrong."""
+def foretold(model: Method, problem: Problem, scores: Values, found: Numbers, truth: Numbers) -> Foretold:
+    """What rehearsals say of a model, and what is true."""
+    trust, right = assess(model, problem, REHEARSALS), found == truth
+    confidence = trust.sure(scores, problem.classes, problem.setting, trust.familiar(problem.pool))
+    sure, forecast = confidence >= SURE, trust.forecast
+    counts = int(sure.sum()), int(right[sure].sum())
+    return Foretold(forecast.low, forecast.high, float(right.mean()), forecast.useless, *counts)
+
+
+def run(first: int, last: int, methods: list[str]) -> tuple[Table, Table, Table]:
+    """Top-1 of methods in every cell, how many of the names to check are wrong, and whether forecasts hold."""
     right: dict[tuple[str, str], list[float]] = {}
     names: dict[tuple[str, str], list[Name]] = {}
+    forecasts: dict[str, list[Foretold]] = {}
     for kind, (seen, unseen) in KINDS.items():
         for draw in range(first, last):
             for description, problem, truth in problems(seen, unseen, draw):
                 for method in methods:
                     name, *settings = method.split(":")
                     model = create(name, **parse_assignments(settings)).fit(problem)
-                    found = seen + model.scores(problem.pool)[:, seen:].argmax(axis=1)
+                    scores = model.scores(problem.pool)
+                    found = seen + scores[:, seen:].argmax(axis=1)
                     cell = f"{kind}, {description}"
                     right.setdefault((method, cell), []).append(100 * float((found == truth).mean()))
-                    names.setdefault((method, cell), []).extend(named(model, found, truth))
+                    names.setdefault((method, cell), []).extend(named(model, problem, found, truth))
+                    if model.name_shares() is not None:
+                        told = foretold(model, problem, scores, found, truth)
+                        forecasts.setdefault(f"{method}, {cell}", []).append(told)
             print(kind, draw, file=sys.stderr, flush=True)
     cells = list(dict.fromkeys(cell for _, cell in right))
     title = f"Top-1 (per cent), draws {first} to {last - 1}: mean (worst tenth)"
-    scores = Table(title, ["cell", *(method.replace(":", " ") for method in methods)])
+    scores_of = Table(title, ["cell", *(method.replace(":", " ") for method in methods)])
     for cell in cells:
-        scores.rows.append((cell, *(_mean_and_worst([right[method, cell]]) for method in methods)))
-    scores.rows.append(("mean of the cells", *(_mean_and_worst([right[m, c] for c in cells]) for m in methods)))
-    scores.notes += [_gain(method, methods[0], right, cells) for method in methods[1:]]
-    return scores, _to_check(names)
+        scores_of.rows.append((cell, *(_mean_and_worst([right[method, cell]]) for method in methods)))
+    scores_of.rows.append(("mean of the cells", *(_mean_and_worst([right[m, c] for c in cells]) for m in methods)))
+    scores_of.notes += [_gain(method, methods[0], right, cells) for method in methods[1:]]
+    return scores_of, _to_check(names), _forecasts(forecasts)
 
 
 def _gain(method: str, other: str, right: dict[tuple[str, str], list[float]], cells: list[str]) -> str:
@@ -132,16 +162,33 @@ def _mean_and_worst(cells: list[list[float]]) -> str:
 
 
 def _to_check(names: dict[tuple[str, str], list[Name]]) -> Table:
-    title = f"Names to check: less than {100 * LEAST_AGREEMENT:.0f} % of the heads agree"
+    title = f"Names to check: a certainty of less than {CHECK}"
     table = Table(title, ["method, cell", "names", "wrong", "wrong to check (%)", "right to check (%)"])
     voted = {f"{method}, {cell}": found for (method, cell), found in names.items() if found}
     voted["all"] = [name for found in voted.values() for name in found]
     for cell, found in voted.items():
-        doubtful = {
-            right: [n.agreement < LEAST_AGREEMENT for n in found if n.right == right] for right in (False, True)
-        }
+        doubtful = {right: [n.certainty < CHECK for n in found if n.right == right] for right in (False, True)}
         shares = (f"{100 * np.mean(some):.0f}" if some else "" for some in doubtful.values())
         table.rows.append((cell, str(len(found)), str(len(doubtful[False])), *shares))
+    return table
+
+
+def _forecasts(forecasts: dict[str, list[Foretold]]) -> Table:
+    columns = [
+        "method, cell",
+        "inside (%)",
+        "median width",
+        "says that it is none (%)",
+        "sure labels",
+        "of them right (%)",
+    ]
+    table = Table(f"Forecasts, {REHEARSALS} rehearsals each", columns)
+    for cell, found in {**forecasts, "all": [each for some in forecasts.values() for each in some]}.items():
+        inside = np.mean([each.low <= each.right <= each.high for each in found])
+        width = np.median([each.high - each.low for each in found])
+        useless, sure = np.mean([each.useless for each in found]), sum(each.sure for each in found)
+        share = f"{100 * sum(each.sure_right for each in found) / sure:.1f}" if sure else ""
+        table.rows.append((cell, f"{100 * inside:.0f}", f"{100 * width:.0f}", f"{100 * useless:.0f}", str(sure), share))
     return table
 
 

@@ -41,8 +41,7 @@ class TestFit:
     def test_says_what_to_expect(self, good, features):
         out = good("fit", features(), *SOON, "--out", "run").out
         forecast = Trust.load("run").forecast
-        low, high = int(100 * forecast.low), int(np.ceil(100 * forecast.high))
-        assert f"Expect {low} to {high} % of these labels to be right" in out
+        assert forecast.sentence() in out
         assert "(3 rehearsals, 3 seen classes held out in each)" in out
         table = rows("run/predictions.csv")
         sure = [float(row["confidence"]) for row in table]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pren.label.predictions import Predictions, Row
-from pren.label.summary import MANY, LabelSummary
+from pren.label.summary import LabelSummary
 from pren.problem import ClassTable
 
 
@@ -18,21 +18,29 @@ def summary(unseen, seen=None, rows=()):
 
 
 @pytest.mark.parametrize(
-    ("counts", "expected"),
+    ("counts", "crowded", "few"),
     [
-        ({"a": 4, "b": 4, "c": 4 * MANY}, ()),
-        ({"a": 4, "b": 4, "c": 4 * MANY + 1}, ("c",)),
-        ({"a": 0, "b": 0, "c": MANY}, ()),  # where most have none, one is usual
-        ({"a": 0, "b": 0, "c": MANY + 1}, ("c",)),
-        ({"a": 1, "b": 20, "c": 20}, ()),
+        ({"a": 40, "b": 40, "c": 70}, (), ()),
+        ({"a": 40, "b": 40, "c": 71}, ("c",), ()),
+        ({"a": 40, "b": 79, "c": 3, "d": 41, "e": 40}, ("b",), ("c",)),  # hedgehog and zebra
+        ({"a": 0, "b": 0, "c": 30}, ("c",), ()),  # it has taken all
+        ({"a": 0, "b": 40, "c": 40, "d": 40}, (), ()),  # maybe it is not there
+        ({"a": 19, "b": 40, "c": 40}, (), ()),  # the mean is less than the median
+        ({"a": 10, "b": 70}, (), ()),  # nothing is usual
+        ({"a": 1, "b": 20, "c": 20, "d": 20}, (), ("a",)),
     ],
 )
-def test_crowded_is_far_more_than_usual(counts, expected):
-    assert summary(counts).crowded == expected
+def test_classes_that_have_swallowed_others_and_those_that_were(counts, crowded, few):
+    found = summary(counts)
+    assert (found.crowded, found.few) == (crowded, few)
+    assert found.to_check == (*found.empty, *crowded, *few)
+    text = " ".join(found.lines())
+    assert ("very many" in text, "very few" in text) == (bool(crowded), bool(few))
 
 
-def test_what_is_usual_differs_between_groups():
-    assert summary({"a": 1, "b": 1, "c": 9}, {"d": 9, "e": 9, "f": 9}).crowded == ("c",)
+def test_numbers_of_seen_classes_say_nothing():
+    found = summary({"a": 9, "b": 9, "c": 9}, {"d": 90, "e": 9, "f": 1})
+    assert (found.crowded, found.few) == ((), ())
 
 
 def test_what_has_no_label_is_counted_apart():

@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from pren.methods import pren_pool
 from pren.methods.class_statistics import class_statistics
-from pren.methods.pren_pool import Mixture, Prior, adapt, held_back, moved_to, shown, variance_within
+from pren.methods.pren_pool import Mixture, PrENPool, Prior, adapt, held_back, moved_to, shown, variance_within
+from pren.methods.pren_vote import PrENVote
 from pren.methods.refinement.sinkhorn import even_offsets
+from pren.methods.rivals.eszsl import ESZSL
+from pren.trust import Familiarity, assess
 
 sizes = st.tuples(st.integers(1, 10), st.integers(1, 4), st.integers(0, 3), st.integers(1, 3), st.integers(0, 99))
 
@@ -240,3 +244,19 @@ def test_a_pool_of_the_expected_classes_is_about_as_far_as_expected(seen, unseen
         found.append(moved_to((prior.means + off)[labels] + rng.normal(size=(200, d)), prior)[1])
     assert np.isclose(np.mean(found), 1, atol=0.3)
     assert np.mean(np.array(found) > 4) <= 0.01
+
+
+def test_more_classes_than_can_be_compared(make_problem, monkeypatch, caplog):
+    problem = make_problem(n_seen=9, n_unseen=5)
+    monkeypatch.setattr("pren.methods.pren_vote.MOST_NAMED", 4)
+    voted, pooled = PrENVote().fit(problem), PrENPool().fit(problem)
+    assert "no vote on the names of 5 classes" in caplog.text
+    assert not voted.votes_.any()
+    assert voted.predict(problem.pool).tolist() == pooled.predict(problem.pool).tolist()
+    for room in ("methods.pren_pool", "trust.familiarity"):
+        monkeypatch.setattr(f"pren.{room}.MOST_UNSEEN", 4)
+    for method in (PrENPool(), PrENVote()):
+        with refused("classes-too-many"):
+            method.fit(problem)
+    assert Familiarity.learn(problem) is None
+    assert assess(ESZSL().fit(problem), problem, 2).forecast.high > 0, "without familiarity"

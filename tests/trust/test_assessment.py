@@ -39,7 +39,7 @@ def trust(fitted, problem):
 
 class TestAssess:
     def test_is_what_its_parts_say(self, fitted, problem, trust):
-        known = [Known(done.reading(), done.right()) for done in rehearse(PrENPool(), problem, 4)]
+        known = [Known(done.reading(), done.right(), done.right()) for done in rehearse(PrENPool(), problem, 4)]
         reading = Reading.of(fitted.scores(problem.pool), problem.classes, problem.candidates())
         confidence = Confidence.learn([one.reading for one in known], [one.right for one in known])
         wider = unsteady([one.right.mean() for one in known])

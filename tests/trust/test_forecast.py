@@ -13,7 +13,8 @@ from pren.trust.forecast import MISS_OF_ANOTHER_KIND, USUAL_MISS, WORTH, Known, 
 def pool(rng, count, difficulty):
     """Labels whose lead tells how likely they are right."""
     lead = rng.random(count) * difficulty
-    return Known(Reading(np.zeros(count, dtype=np.int64), lead, np.zeros(count, dtype=bool)), rng.random(count) < lead)
+    right = rng.random(count) < lead
+    return Known(Reading(np.zeros(count, dtype=np.int64), lead, np.zeros(count, dtype=bool)), right, right)
 
 
 @pytest.fixture

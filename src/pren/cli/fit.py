@@ -140,7 +140,7 @@ def default_folder(config: RunConfig) -> Path:
     own = {key: value for key, value in config.options.items() if key != "images"}  # the backbone implies them
     short = {key: Path(value).stem if isinstance(value, str) else value for key, value in own.items()}
     chosen = [f"{key}={value}" for key, value in sorted(short.items())]
-    setting = config.setting if config.setting != "zsl" else None
+    setting = None if config.find_setting or config.setting == "zsl" else config.setting
     name = Path(config.data).resolve().stem  # "." has none
     parts = [name, config.split, setting, backbone, *chosen, config.method, str(config.params.get("seed", 0))]
     return Path("runs") / "-".join(filter(None, parts)).replace("/", "-")  # of clip:MODEL/TAG

@@ -114,7 +114,9 @@ Threads = Annotated[
 class DataChoice:
     """How to read the data."""
 
-    setting: Annotated[str | None, data_option(help="zsl (default), or gzsl if the pool has seen classes, too.")] = None
+    setting: Annotated[
+        str | None, data_option(help="zsl (default), gzsl if the pool has seen classes, too, or auto to find out.")
+    ] = None
     signatures: Signatures = None
     encoder: Encoder = None
     root: Root = None

@@ -24,7 +24,7 @@ def suggest(
     json: Json = False,
     talk: Talk,
 ) -> None:
-    """List the photographs to label next: doubtful ones that are similar to many others."""
+    """List the photographs to label next: first one for each doubtful name of a group, then doubtful ones."""
     show_log(talk)
     from pren.foundation.files import write_csv
     from pren.label.suggest import suggest_for_run

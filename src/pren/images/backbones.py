@@ -47,12 +47,11 @@ def find_backbone(name: str, size: int | None = None) -> Backbone:
     """
     if PLUS in name:
         raise PrenError("backbone-several", f"{name}: several backbones must be frozen. Add --frozen, or name one.")
-    if size is not None and (name in BACKBONES or name.startswith(PREFIX) or AT in name):
-        raise PrenError("backbone-input", f"Backbone {name!r} takes images of one size only: leave out --size.")
-    if name in BACKBONES:
-        return BACKBONES[name]
-    if name.startswith(PREFIX):
-        return ClipBackbone(name)
+    if name in BACKBONES or name.startswith(PREFIX):
+        other: Backbone = BACKBONES[name] if name in BACKBONES else ClipBackbone(name)
+        if size not in (None, other.preprocessing().sample_shape[-1]):
+            raise PrenError("backbone-input", f"Backbone {name!r} takes images of one size only: leave out --size.")
+        return other
     timm = import_timm()
     base = name.partition(AT)[0].partition(".")[0]  # without the tag of its weights
     # A name such as "hf-hub:..." would make timm download a model.

@@ -98,7 +98,8 @@ class Extractor(BaseModel):
     def of_record(self, facts: dict[str, Any]) -> Extractor:
         """The same with what was chosen by itself, as recorded facts say; they say nothing of what came later."""
         parts = facts.get("parts", [facts])
-        size = None if len(parts) > 1 else parts[0].get("preprocessing", {}).get("sample_shape", [None])[-1]
+        one = parts[0] if len(parts) == 1 and parts[0].get("backbone") == self.backbone else {}
+        size = one.get("preprocessing", {}).get("sample_shape", [None])[-1]
         tokens = BOTH if any("tokens" in part for part in parts) else "class"
         return self.model_copy(
             update={"engine": parts[0].get("engine", TORCH), "size": self.size or size, "tokens": tokens}

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pren.evaluation import FIGURES, TITLES
+from pren.images.engines import OPENVINO
 from pren.label.formats import write_labels
-from pren.label.names import GroupName, group_names
+from pren.label.names import GroupName, group_names, names_to_check
 from pren.label.outcome import Outcome
 from pren.label.predictions import Predictions
 from pren.label.predictor import Predictor
@@ -25,6 +26,7 @@ from pren.methods.storage import MODEL_FILE
 from pren.store.config import RunConfig
 from pren.store.folder import PREDICTIONS, REPORT_FILE, Figures, RunFolder
 from pren.trust import Forecast
+from pren.trust.mixed import known_of
 
 # Parameters for photographs, which have no effect on features of a frozen backbone.
 OF_IMAGES = set("backbone weights geometry backbone_lr augmentation precision train_statistics".split())
@@ -90,9 +92,8 @@ class RunState:
         lines, asked = [self.title], self.config.extractor
         if asked is not None:
             weights = f"weights {asked.weights}" if asked.weights else "trained weights"
-            lines.append(
-                f"features of {asked.backbone}, {self.way_of_backbone()} ({weights}, geometry {asked.geometry})"
-            )
+            how = f"{weights}, geometry {asked.geometry}" + (", by OpenVINO" if asked.engine == OPENVINO else "")
+            lines.append(f"features of {asked.backbone}, {self.way_of_backbone()} ({how})")
         return lines
 
     def way_of_backbone(self) -> str:
@@ -174,6 +175,12 @@ class RunResult(RunState):
         return LabelSummary.of(self.labels, self.config.setting)
 
     @property
+    def noun(self) -> str:
+        """What an input is: "photograph" or "input"."""
+        own = self.config.record.get("source", {}).get("name") == "folder"
+        return "photograph" if own or self.config.extractor is not None else "input"
+
+    @property
     def to_check(self) -> tuple[str, ...]:
         """The classes with suspicious numbers of labels."""
         return self.summary.to_check
@@ -199,6 +206,11 @@ class RunResult(RunState):
     def lines(self, every_class: bool = False) -> list[str]:
         """What to expect of the labels, and what to check."""
         lines = [NOT_REHEARSED if self.forecast is None else self.forecast.sentence()]
+        if self.forecast is not None and self.forecast.corrections is not None:
+            lines.append(self.forecast.corrections.sentence())
+        pile = known_of(self.config.record.get("source", {}))
+        if pile is not None:
+            lines.append(pile.sentence())
         if self.figures is not None:
             shown = ((TITLES[name], getattr(self.figures, name)) for name in FIGURES[self.config.setting])
             figures = ", ".join(f"{title} {100 * value:.1f}" for title, value in shown if value is not None)
@@ -206,7 +218,7 @@ class RunResult(RunState):
             if self.figures.reliability is not None:
                 ece = 100 * self.figures.reliability.ece
                 lines.append(f"Confidence is off by {ece:.1f} points on average (expected calibration error).")
-        return lines + self.summary.lines(every_class)
+        return [*lines, *self.summary.lines(every_class), *names_to_check(self.names, self.noun)]
 
     def places(self) -> list[str]:
         """Where the results are, and what to do next."""
@@ -266,6 +278,6 @@ class RunResult(RunState):
             forecast=None if trust is None else trust.forecast,
             figures=folder.figures(),
             outcome=outcome,
-            names=group_names(labels, method),
+            names=group_names(labels, method, trust),
             missing=missing,
         )

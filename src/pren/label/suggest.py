@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pren.data.folder.labels import LABELS, read_given
 from pren.foundation.errors import PrenError
+from pren.label.groups import group_questions
 from pren.label.outcome import Outcome
 from pren.label.result import RunResult
 from pren.problem import UNKNOWN
@@ -85,12 +86,18 @@ def suggest_for_run(result: RunResult, count: int) -> Suggestions:
 
 
 def suggest_places(outcome: Outcome, features: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """The same as places in the pool, from the method's features (N_pool, d)."""
+    """The same as places in the pool, from the method's features (N_pool, d).
+
+    Names come first: one input of each group whose name is in doubt. Its label settles them all, so the others come
+    from the rest of the pool.
+    """
     problem, labels = outcome.problem, outcome.labels
-    given = problem.decided()[0]
+    groups = group_questions(outcome)[:count]
+    given = np.union1d(problem.decided()[0], groups)
     # An input that is like none of the classes has no label.
     asked = np.flatnonzero(~(labels.familiarity < STRANGE))
-    return suggest(features, _doubt(labels.lead, labels.confidence), count, given, asked)
+    others = suggest(features, _doubt(labels.lead, labels.confidence), count - len(groups), given, asked)
+    return np.concatenate([groups, others])
 
 
 def _doubt(lead: NDArray[np.float64], confidence: NDArray[np.float64]) -> NDArray[np.float64]:

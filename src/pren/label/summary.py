@@ -13,8 +13,8 @@ from pren.label.predictions import Predictions
 from pren.problem import UNKNOWN, Setting
 from pren.trust import STRANGE
 from pren.trust.confidence import LIKELY, SURE, LevelCounts
+from pren.trust.names import odd_sizes
 
-MANY = 3  # times the median number of inputs is suspicious
 FEW_NAMES = 5
 MOST_COUNTS = 30
 
@@ -28,7 +28,8 @@ class LabelSummary(BaseModel):
         unlabelled: How many have no label because none is sure enough.
         per_class: The number of labels of each candidate, the largest first.
         empty: Candidates without a label.
-        crowded: Candidates with far more labels than others.
+        crowded: Unseen classes with so many labels that another class may be among them.
+        few: Unseen classes with so few labels that most may be among others.
         levels: How many labels are sure, likely and doubtful; None if confidence is not known.
         strange: Inputs that are like none of the classes, the strangest first.
     """
@@ -41,12 +42,13 @@ class LabelSummary(BaseModel):
     per_class: dict[str, int]
     empty: tuple[str, ...]
     crowded: tuple[str, ...]
+    few: tuple[str, ...]
     levels: LevelCounts | None
     strange: tuple[str, ...]
 
     @classmethod
     def of(cls, labels: Predictions, setting: Setting) -> LabelSummary:
-        """Count; the median number of inputs is that of seen or of unseen classes, which differ."""
+        """Count. Seen classes have labelled inputs, which keep them from taking others: their numbers say nothing."""
         table, best = labels.table, labels.classes[:, 0]
         unreadable = np.array([bool(error) for error in labels.errors], dtype=bool)
         labelled = best != UNKNOWN
@@ -55,6 +57,9 @@ class LabelSummary(BaseModel):
         if setting == "gzsl":
             groups.append([name for name, seen in zip(table.names, table.seen, strict=True) if seen])
         candidates = [name for group in groups for name in group]
+        sizes = np.array([counts[name] for name in groups[0]], dtype=np.int64)
+        large, small = odd_sizes(sizes)
+        crowded, few = ([name for name, is_odd in zip(groups[0], odd, strict=True) if is_odd] for odd in (large, small))
         strange = np.flatnonzero(labels.familiarity < STRANGE)
         strangest = strange[np.argsort(labels.familiarity[strange], kind="stable")]
         return cls(
@@ -63,15 +68,16 @@ class LabelSummary(BaseModel):
             unlabelled=int((~labelled & ~unreadable).sum()),
             per_class={name: counts[name] for name in sorted(candidates, key=lambda name: (-counts[name], name))},
             empty=tuple(name for name in candidates if not counts[name]),
-            crowded=tuple(name for group in groups for name in _crowded(group, counts)),
+            crowded=tuple(sorted(crowded, key=lambda name: (-counts[name], name))),
+            few=tuple(sorted((name for name in few if counts[name]), key=lambda name: (counts[name], name))),
             levels=_levels(labels, labelled),
             strange=tuple(labels.inputs[place] for place in strangest.tolist()),
         )
 
     @property
     def to_check(self) -> tuple[str, ...]:
-        """The classes to check: empty or crowded ones."""
-        return (*self.empty, *self.crowded)
+        """The classes to check: empty or crowded ones, and those with few labels."""
+        return (*self.empty, *self.crowded, *self.few)
 
     def lines(self, every_class: bool = False) -> list[str]:
         """As text; the counts of many classes only with `every_class`."""
@@ -90,6 +96,8 @@ class LabelSummary(BaseModel):
             )
         if self.crowded:
             lines.append(f"Classes with very many labels: {some(self.crowded)}. Other classes may be among them.")
+        if self.few:
+            lines.append(f"Classes with very few labels: {some(self.few)}. Most of them may be taken for others.")
         if self.strange:
             many = len(self.strange)
             which = "1 input is" if many == 1 else f"{many} inputs are"
@@ -108,12 +116,6 @@ def some(names: Sequence[str]) -> str:
     """The first few names, and how many more there are."""
     more = len(names) - FEW_NAMES
     return ", ".join(names[:FEW_NAMES]) + (f" and {more} more" if more > 0 else "")
-
-
-def _crowded(group: list[str], counts: Counter[str]) -> list[str]:
-    """The classes with far more labels than the median of their group."""
-    usual = median(counts[name] for name in group) if group else 0
-    return [name for name in group if counts[name] > MANY * max(usual, 1)]
 
 
 def _levels(labels: Predictions, labelled: np.ndarray) -> LevelCounts | None:

@@ -11,6 +11,7 @@ from scipy.linalg import inv
 from scipy.special import softmax
 from torch import Tensor, nn
 
+from pren.foundation.errors import PrenError
 from pren.methods.base import Method
 from pren.methods.class_statistics import class_statistics
 from pren.methods.formulas import Gaussians, gaussian_scores, on_arrays
@@ -30,6 +31,7 @@ SOFT_STEPS, SOFTNESS = 5, 0.5  # in the first steps scores count half
 LEAST_TRUST = {"zsl": 0.1, "gzsl": 0.25}  # in the prior; with less, no input goes to an unseen class in GZSL
 LEAST_VARIANCE = 1e-6  # of σ² in the pool, as a share of that of the labelled inputs
 GIVEN_BACK = 0.25  # to a class that is added later, chosen on CUB's validation folds (docs/results/words.md)
+MOST_UNSEEN = 2000  # classes: their covariance is inverted in every step, which takes seconds here
 ROUNDING = 1e-24  # of a square, relative: smaller values do not count
 
 
@@ -130,6 +132,13 @@ class PrENPool(Method):
     variance_: Matrix = learned("one")
 
     def _fit(self, problem: Problem) -> None:
+        if (unseen := int(problem.classes.unseen.sum())) > MOST_UNSEEN:
+            raise PrenError(
+                "classes-too-many",
+                f"{self.name} compares every class without labelled images with every other: it takes at most "
+                f"{MOST_UNSEEN}, not {unseen}. Describe only classes that may be in the pool, or take another method, "
+                "such as --method ridge-s2v.",
+            )
         table, X = problem.classes, self._features(problem.train)
         means, variances = class_statistics(X, problem.labels, len(table))
         counts = np.bincount(problem.labels, minlength=len(table)).astype(np.float64)

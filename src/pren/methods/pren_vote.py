@@ -5,6 +5,7 @@ What is the paper's and what is ours: docs/concepts/methods.md.
 
 from __future__ import annotations
 
+import logging
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +20,9 @@ from pren.methods.pren_pool import Mixture, PrENPool, Prior, adapt, after_given,
 from pren.problem import Problem
 from pren.problem.order import order_of
 
+log = logging.getLogger(__name__)
 ROUNDS = 3  # at most; most often the names stay after the first
+MOST_NAMED = 500  # classes: heads compare every two of them
 MARGIN = 0.3  # a group keeps its usual name unless another leads by this share of the heads
 
 
@@ -61,6 +64,10 @@ class PrENVote(PrENPool):
 
     def _adapted(self, problem: Problem, everyone: Prior, prior: Prior, pool: Matrix) -> Mixture:
         table = problem.classes
+        if (unseen := int(table.unseen.sum())) > MOST_NAMED:
+            log.warning("There is no vote on the names of %d classes, only of up to %d.", unseen, MOST_NAMED)
+            self.votes_ = np.zeros((len(table),) * 2)
+            return super()._adapted(problem, everyone, prior, pool)
         order = order_of(table.signatures, everyone.means)  # names and the order of the table mean nothing
         seen, unseen = order[table.seen[order]], order[table.unseen[order]]
         places = np.cumsum(problem.candidates())[unseen] - 1  # among the candidates

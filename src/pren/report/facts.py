@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from pren.evaluation import FIGURES, TITLES
+from pren.label.names import GroupName
 from pren.label.summary import LabelSummary
 from pren.report.charts import Points
 from pren.report.evidence import Difference, Evidence
@@ -69,6 +70,7 @@ class RunFacts:
         labels: In figures.
         metrics: By the answers; None without.
         forecast: How many labels should be right; None without rehearsals.
+        names: How sure the names of groups are, the least certain first.
         curves: Figures of rounds.
         unseen: The unseen classes, by name.
         seen: The seen candidates: none in ZSL.
@@ -93,6 +95,7 @@ class RunFacts:
     labels: LabelSummary
     metrics: Figures | None
     forecast: Forecast | None
+    names: Sequence[GroupName]
     curves: Sequence[Curve]
     unseen: Sequence[str]
     seen: Sequence[str]
@@ -107,6 +110,11 @@ class RunFacts:
     def alike(self) -> bool:
         """Whether the pool is like the labelled inputs; if not, confidence may be too high."""
         return self.forecast is None or self.forecast.apart == 1.0
+
+    @property
+    def doubtful_names(self) -> list[GroupName]:
+        """The names to check, the worst first."""
+        return [name for name in self.names if name.doubtful]
 
     @property
     def figures(self) -> list[tuple[str, float | None]]:

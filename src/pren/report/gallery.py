@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pren.label.names import GroupName
 from pren.report.evidence import Difference
 from pren.report.facts import RunFacts, most_confused
 from pren.report.image import ReportedImage, mean_confidence, share_right
@@ -24,6 +25,14 @@ class Photo:
 
     image: ReportedImage
     thumbnail: Thumbnail | None
+
+
+@dataclass(frozen=True)
+class NameCard:
+    """A group whose name is to be checked, and the inputs to look at."""
+
+    group: GroupName
+    photos: list[Photo]
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,15 @@ def per_kind(classes: int) -> int:
 def expected_photographs(classes: int) -> int:
     """About how many photographs the galleries need."""
     return KINDS * per_kind(classes) * min(classes, MOST_CLASSES)
+
+
+def names(facts: RunFacts) -> list[NameCard] | None:
+    """The names to check, the worst first."""
+    at = {image.name: image for image in facts.images}
+    return [
+        NameCard(group, _photos([at[name] for name in group.look_at if name in at], facts))
+        for group in facts.doubtful_names[:MOST_CLASSES]
+    ] or None
 
 
 def to_label(facts: RunFacts) -> list[Photo] | None:

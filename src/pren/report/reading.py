@@ -54,6 +54,7 @@ def collect(result: RunResult) -> RunFacts:
         labels=result.summary,
         metrics=result.figures,
         forecast=result.forecast,
+        names=result.names,
         curves=_curves(result),
         unseen=unseen,
         seen=seen if candidates_of(config.setting) == "all" else [],

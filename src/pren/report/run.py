@@ -15,6 +15,7 @@ from pren.store.folder import REPORT_FILE
 
 # Each section has a template of its name. A function returns its facts, None to leave it out.
 SECTIONS: dict[str, Callable[[RunFacts], object | None]] = {
+    "names": gallery.names,
     "label": gallery.to_label,
     "classes": gallery.classes,
     "pairs": gallery.pairs,

@@ -105,7 +105,7 @@ def configure(
             if fabric.is_global_zero:
                 before = resume or start
                 base = None if before is None else RunFolder.open(before).config()
-                config = settings.config(base, file)
+                config = settings.with_setting(settings.config(base, file), begun=base is not None or file is not None)
                 found = _best(settings, config, progress or Progress()) if config.method == AUTO else config
                 found = found if config.method == AUTO else settings.with_backbone(found)
                 if fabric.world_size == 1:

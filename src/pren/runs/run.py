@@ -95,6 +95,7 @@ def run_config(
         try:
             method = config.create_method()
             known, answers = open_problem(config, fabric, progress.on_extract) if problem is None else problem
+            config = config.model_copy(update={"setting": known.setting, "find_setting": False})
             with agreed(fabric):
                 if answers is not None:
                     check_answers(answers, known.classes, known.setting)  # before hours of training
@@ -184,7 +185,7 @@ def _finish(folder: RunFolder | None, outcome: Outcome, config: RunConfig, state
         forecast=None if trust is None else trust.forecast,
         figures=outcome.figures(),
         outcome=outcome,
-        names=group_names(found, outcome.method),
+        names=group_names(found, outcome.method, trust),
     )
     if folder is not None:
         folder.check_held()
@@ -221,6 +222,8 @@ def _reopen(out: str | Path, config: RunConfig) -> RunFolder:
     """The folder of an interrupted run, held; a `PrenError` if it is another run."""
     folder = RunFolder.open(out)
     recorded = folder.config()
+    if recorded.find_setting:  # it was interrupted before the setting was found
+        recorded = recorded.model_copy(update={"setting": config.setting, "find_setting": False})
     different = recorded.resolved().difference(config)
     if different:
         raise PrenError("other-run", f"{out} has a run with other settings (there, here): {'; '.join(different)}.")

@@ -29,7 +29,7 @@ from pren.store.config import RunConfig, parse_config, read_yaml
 
 log = logging.getLogger(__name__)
 
-AUTO = "auto"  # the method with the best forecast
+AUTO = "auto"  # the method with the best forecast; the setting that the pool asks for
 Given = Mapping[str, Any]
 
 
@@ -41,7 +41,7 @@ class Settings:
         data: A registered name, or the path of a file or a folder.
         root: The folder of a data set that is not embedded.
         split: The split of the data set.
-        setting: "zsl" or "gzsl".
+        setting: "zsl" or "gzsl", or "auto" to find out; that is the default for a folder of photographs.
         features_file: A features file of a benchmark: a name in its folder, or a path.
         signatures: Which descriptions of the classes to use, such as "attributes,sentences".
         encoder: The text encoder for descriptions in words.
@@ -71,7 +71,7 @@ class Settings:
     data: str | Path | None = None
     root: str | Path | None = None
     split: str | None = None
-    setting: Setting | None = None
+    setting: Setting | Literal["auto"] | None = None
     features_file: str | None = None
     signatures: str | None = None
     encoder: str | None = None
@@ -124,7 +124,7 @@ class Settings:
             "data": self.data,
             "root": self.root,
             "split": self.split,
-            "setting": self.setting,
+            "setting": "gzsl" if self.setting == AUTO else self.setting,
             "method": self.method,
             "cache": self.cache,
             "rehearsals": self.rehearsals,
@@ -152,6 +152,18 @@ class Settings:
             "hold_out": self.hold_out,
         }
         return {**self.options, **{name: value for name, value in own.items() if value is not None}}
+
+    def with_setting(self, config: RunConfig, *, begun: bool = False) -> RunConfig:
+        """A configuration that finds out its setting, if that was asked for, or is the default of its data.
+
+        Args:
+            config: Of these settings.
+            begun: Whether its setting comes from an earlier run or a file.
+        """
+        folder = not begun and Path(config.data).is_dir() and "hold_out" not in config.options
+        if self.setting == AUTO or (self.setting is None and folder):
+            return config.model_copy(update={"setting": "gzsl", "find_setting": True})
+        return config
 
     def with_backbone(self, config: RunConfig, methods: Sequence[str] = ()) -> RunConfig:
         """A configuration with the backbone as its extractor or in its parameters, for its method or for several.

@@ -38,6 +38,8 @@ class RunConfig(BaseModel):
         root: The folder of a data set that is not embedded.
         split: The split; None for the default.
         setting: "zsl" or "gzsl".
+        find_setting: Whether to find out which it is as soon as the data are open; then the setting is "gzsl" until it
+            is known.
         options: Options of the data set, such as a validation fold.
         extractor: The frozen backbone that turns photographs into features; None if the method takes the data.
         cache: Where those features are kept; None for the default.
@@ -57,6 +59,7 @@ class RunConfig(BaseModel):
     root: str | None = None
     split: str | None = None
     setting: Literal["zsl", "gzsl"] = "zsl"
+    find_setting: bool = False
     options: dict[str, Any] = {}
     extractor: Extractor | None = None
     cache: str | None = None
@@ -139,7 +142,7 @@ class RunConfig(BaseModel):
 
     def _without_places(self) -> dict[str, Any]:
         """All settings but paths: hashes identify the files."""
-        content = self.model_dump(exclude={"data", "root", "cache", "record"})
+        content = self.model_dump(exclude={"data", "root", "cache", "record", "find_setting"})
         files, folders = self._places()
         content["options"] |= {key: Path(path).name for key, path in files.items()} | dict.fromkeys(folders, True)
         if self.extractor is not None:

@@ -18,15 +18,17 @@ from pren.foundation.errors import PrenError, reason
 from pren.foundation.version import __version__
 from pren.methods.base import Method
 from pren.methods.formulas import on_arrays
-from pren.methods.storage import FORMAT, read_facts, read_verified, write_model
+from pren.methods.storage import FORMAT, SampleShape, read_facts, read_verified, write_model
 from pren.problem import ClassTable, Problem, Setting, candidates_of
 from pren.problem.copies import labelled_twins
 from pren.problem.inputs import Inputs, pieces
 from pren.problem.order import in_content_order
 from pren.training.processes import Fabric
 from pren.trust.confidence import Confidence, Reading, threshold
+from pren.trust.corrections import corrections_of
 from pren.trust.familiarity import STRANGE, Familiarity
 from pren.trust.forecast import Forecast, Known, Share, foretell, unsteady
+from pren.trust.names import Names, count
 from pren.trust.rehearsal import OnRehearsal, choose_gamma, notable_shift, rehearse
 
 TRUST_FILE = "trust.safetensors"
@@ -43,10 +45,11 @@ class _Facts(BaseModel):
     version: str
     checksum: str
     model: str  # its checksum
-    sample_shape: tuple[int, ...]  # of one input
+    sample_shape: SampleShape  # of one input
     forecast: Forecast
     confidence: dict[str, Any]
     levels: tuple[Share, ...]
+    names: tuple[Share, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +58,12 @@ class Trust:
 
     Attributes:
         forecast: Which share of the pool's labels will be right.
-        confidence: How sure a label is.
+        confidence: How sure the place of an input is: of a label whose name is no question, how sure it is.
         levels: (101,) percentiles of the confidence of the pool's labels, to choose labels of which a given share is
             right.
         sample_shape: The shape of one input.
         familiarity: Whether an input looks like one of the classes; None if it is not known.
+        names: (L,) how likely the name of the group of each class is right; None if no name is a question.
     """
 
     forecast: Forecast
@@ -67,9 +71,12 @@ class Trust:
     levels: Vector
     sample_shape: tuple[int, ...]
     familiarity: Familiarity | None = None
+    names: Vector | None = None
 
     def sure(self, scores: Vector, classes: ClassTable, setting: Setting, familiarity: Vector) -> Vector:
         """How likely the best candidate of each input is right: (N,) from 0 to 1.
+
+        An input must be in the right group, and the group must have the right name.
 
         Args:
             scores: (N, L) of the method.
@@ -81,7 +88,8 @@ class Trust:
 
     def sure_of(self, reading: Reading, familiarity: Vector) -> Vector:
         """`sure` from a reading of the scores."""
-        return on_arrays(believed, self.confidence.of(reading), familiarity)
+        placed = self.confidence.of(reading)
+        return on_arrays(believed, placed if self.names is None else placed * self.names[reading.labels], familiarity)
 
     def familiar(self, inputs: Inputs) -> Vector:
         """How familiar inputs look: (N,) from 0, like none of the classes, to 1; NaN where it is not known."""
@@ -105,6 +113,7 @@ class Trust:
             forecast=self.forecast,
             confidence=self.confidence.to_dict(),
             levels=self.levels.tolist(),
+            names=() if self.names is None else tuple(self.names.tolist()),
         )
         arrays = {} if self.familiarity is None else self.familiarity.arrays
         tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
@@ -129,9 +138,13 @@ class Trust:
         except (ValueError, LookupError, TypeError) as error:
             message = f"{path} is damaged or was not written by this version of pren: {reason(error)}"
             raise PrenError("damaged", message) from error
-        if facts.model != read_facts(Path(folder))["checksum"]:
+        names = np.array(facts.names) if facts.names else None
+        of_model = read_facts(Path(folder))
+        if names is not None and len(names) != len(of_model["class_names"]):
+            raise PrenError("damaged", f"{path} is damaged: it does not have one number for each class.")
+        if facts.model != of_model["checksum"]:
             raise PrenError("trust-other", f"{path} is not about the model in its folder: remove it, or fit again.")
-        return cls(facts.forecast, confidence, np.array(facts.levels), facts.sample_shape, familiarity)
+        return cls(facts.forecast, confidence, np.array(facts.levels), facts.sample_shape, familiarity, names)
 
 
 def believed(confidence: Tensor, familiarity: Tensor) -> Tensor:
@@ -170,11 +183,14 @@ def assess(
         method.chosen_gamma_ = choose_gamma(done)
         done = [part.with_gamma(method.chosen_gamma_) for part in done]
     shares = [float(part.right().mean()) for part in done]
-    known = [Known(part.reading(), part.right()) for part in done]
+    known = [Known(part.reading(), part.right(), part.placed()) for part in done]
     asked = ordered.pool.select(ordered.undecided())  # labels of a person need no forecast
     parts = [Reading.of(method.scores(piece), problem.classes, problem.candidates()) for piece in pieces(asked)]
     reading = Reading.joined(parts)
-    confidence = Confidence.learn([part.reading for part in known], [part.right for part in known])
+    confidence = Confidence.learn([part.reading for part in known], [part.placed for part in known])
+    corrections = corrections_of(method, problem, fabric)
+    names = _named(method, reading, problem, 0.0 if corrections is None else corrections.surer)
+    certainty = None if names is None else names.certainty()
     familiarity = Familiarity.learn(ordered)
     familiar = np.full(len(asked), np.nan) if familiarity is None else familiarity.of(asked)
     trust = Trust(
@@ -185,16 +201,29 @@ def assess(
             apart=1.0 if shift is None else shift.apart,
             strangers=_without_label(problem, familiar),
             wider=0.0 if len(done) >= different_draws(ordered) else unsteady(shares),
+            names=names,
+            corrections=corrections,
         ),
         confidence=confidence,
         levels=np.zeros(0),
         sample_shape=asked.sample_shape,
         familiarity=familiarity,
+        names=certainty,
     )
     of_pool = trust.sure_of(reading, familiar)
     of_pool = of_pool[np.isfinite(of_pool)]
     levels = np.quantile(of_pool, np.linspace(0, 1, LEVELS)) if len(of_pool) else of_pool
     return replace(trust, levels=steady(levels))
+
+
+def _named(method: Method, reading: Reading, problem: Problem, surer: float) -> Names | None:
+    """The names of the groups, of labels that a reading of all others has, and of those that a person has given."""
+    shares, given = method.name_shares(), problem.decided()[1]
+    if shares is None:
+        return None
+    L, everything = len(problem.classes), len(given) == len(problem.pool)
+    sizes = count(given, L) + (0 if everything else count(reading.labels, L))
+    return Names(shares, sizes, count(given, L), surer)
 
 
 def _without_label(problem: Problem, familiar: Vector) -> float:

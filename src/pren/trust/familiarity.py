@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pren.data.folds import FEWEST, FOLDS, class_folds, held_out_classes
 from pren.methods.formulas import Formula, Sides, count_below, flat, on_arrays, run, squared_distances, unit
-from pren.methods.pren_pool import PrENPool
+from pren.methods.pren_pool import MOST_UNSEEN, PrENPool
 from pren.methods.preparation import Matrix
 from pren.methods.preparation.whitening import MOST_FEATURES, whitened
 from pren.problem import Problem
@@ -90,10 +90,13 @@ class Familiarity(Places):
         """Learn from the labelled inputs and the pool; a small part of the pool may be strangers.
 
         Returns:
-            None for image files, for more features than whitening takes, and for too few seen classes to hold some out.
+            None for image files, for more features than whitening takes, for more classes than PrEN-Pool takes, and for
+            too few seen classes to hold some out.
         """
         d, seen = int(np.prod(problem.train.sample_shape)), int(problem.classes.seen.sum())
         if problem.train.photographs or d > MOST_FEATURES or seen < 2 * FEWEST:
+            return None
+        if int(problem.classes.unseen.sum()) > MOST_UNSEEN:
             return None
         # Where each fold learns its own features, rehearsals have already learned those of these folds.
         folds = held_out_classes(problem, FOLDS) if problem.train.learned else class_folds(problem)

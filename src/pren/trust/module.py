@@ -22,19 +22,23 @@ class TrustModule(nn.Module):
 
     columns: Tensor
     seen: Tensor
+    names: Tensor
 
     def __init__(self, trust: Trust, classes: ClassTable, setting: Setting) -> None:
         super().__init__()
         columns = np.flatnonzero(classes.among(candidates_of(setting)))
         self.register_buffer("columns", torch.from_numpy(columns))
         self.register_buffer("seen", torch.from_numpy(classes.seen[columns]))
+        names = np.ones(len(classes)) if trust.names is None else trust.names
+        self.register_buffer("names", torch.from_numpy(names[columns]))
         self.confidence = trust.confidence
         self.familiarity = trust.familiarity
 
     def forward(self, inputs: Tensor, scores: Tensor) -> Tensor:
         """Inputs (N, ...) and their scores (N, L) -> (N,) from 0 to 1, NaN where it is not known."""
         candidates = scores[:, self.columns]
-        sure: Tensor = self.confidence(lead_of(candidates), self.seen[candidates.argmax(dim=1)])
+        best = candidates.argmax(dim=1)
+        sure: Tensor = self.confidence(lead_of(candidates), self.seen[best]) * self.names[best]
         if self.familiarity is not None:
             sure = believed(sure, self.familiarity(inputs))
         return sure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from pren.problem.scoring import calibrated
 from pren.training.processes import Fabric
 from pren.trust.confidence import Reading
 from pren.trust.forecast import unsteady
+from pren.trust.names import well_named
 from pren.trust.quiet import quietly
 from pren.trust.shift import Shift
 
@@ -37,17 +38,19 @@ class Rehearsal:
         answers: Of the pool.
         classes: The L' classes, all of them seen classes of the real problem.
         setting: "zsl" or "gzsl".
+        names: Whether the method has chosen the names of groups.
     """
 
     scores: Scores
     answers: Answers
     classes: ClassTable
     setting: Setting
+    names: bool = False
 
     def with_gamma(self, gamma: float) -> Rehearsal:
         """Subtract γ from the scores of seen classes."""
         scores = calibrated(self.scores, self.classes, self.setting, gamma)
-        return Rehearsal(scores, self.answers, self.classes, self.setting)
+        return replace(self, scores=scores)
 
     def reading(self) -> Reading:
         """The labels, and how clear each is."""
@@ -57,6 +60,14 @@ class Rehearsal:
         """(n,) whether each label is right."""
         right: NDArray[np.bool_] = self.reading().labels == self.answers.labels
         return right
+
+    def placed(self) -> NDArray[np.bool_]:
+        """(n,) whether each label would be right if all groups had the best names that they can have."""
+        if not self.names:
+            return self.right()
+        labels, truth = self.reading().labels, self.answers.labels
+        placed: NDArray[np.bool_] = well_named(labels, truth, self.classes.seen) == truth
+        return placed
 
 
 def usual_draws(method: Method, problem: Problem) -> int:
@@ -101,7 +112,8 @@ def rehearse(
             rehearsed = shift.applied(rehearsed)
         with quietly():
             fitted = clone(method).fit(rehearsed, fabric)
-        done.append(Rehearsal(fitted.scores(rehearsed.pool), answers, rehearsed.classes, rehearsed.setting))
+        names = fitted.name_shares() is not None
+        done.append(Rehearsal(fitted.scores(rehearsed.pool), answers, rehearsed.classes, rehearsed.setting, names))
         if len(done) == total and total < most and unsteady([float(one.right().mean()) for one in done]):
             total = min(total + STEP, most)
         if on_rehearsal is not None:

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 from refusals import refused
 
 from pren.methods.formulas import on_arrays
+from pren.methods.preparation import whitening
 from pren.methods.preparation.whitening import Whitened, distance_by_chance
 from pren.problem import Problem
 
@@ -177,6 +179,29 @@ def test_it_comes_back_to_the_bit():
 
 
 def test_too_many_features_are_refused():
-    problem = make(n=4, pool=2, d=4097, classes=2)
+    problem = make(n=4, pool=2, d=8193, classes=2)
     with refused("features-too-many"):
         Whitened.fit(problem)
+
+
+@pytest.mark.parametrize(("d", "kept", "flat"), [(12, 10, False), (60, 10, False), (60, 40, False), (30, 10, True)])
+def test_many_features_have_the_same_directions(d, kept, flat):
+    rng = np.random.default_rng(d + kept)
+    within = np.zeros((d, d)) if flat else np.cov(rng.normal(size=(d // 2, d)) * rng.uniform(0.1, 2, d), rowvar=False)
+    spread = np.cov(rng.normal(size=(3 * d, d)) * np.linspace(1, 3, d), rowvar=False)
+    few, many = (way(within, spread, 0.3, kept) for way in (whitening._leading, whitening._leading_of_many))
+    assert few.shape == many.shape == (d, kept)
+    points = rng.normal(size=(20, d))
+    signs = np.sign((few * many).sum(axis=0))
+    assert np.allclose(points @ few, points @ many * signs, atol=1e-8)
+    assert np.array_equal(many, whitening._leading_of_many(within, spread, 0.3, kept)), "to the bit"
+
+
+def test_many_features_give_the_same_lengths_and_angles(make_problem, monkeypatch, whole):
+    problem = make_problem(shape=(40,), per_class=9)
+    made = []
+    for wide in (whitening.WIDE, 10):
+        monkeypatch.setattr(whitening, "WIDE", wide)
+        made.append(Whitened.fit(problem).forward(torch.from_numpy(whole(problem.pool)).double()).numpy())
+    assert np.allclose(made[0] @ made[0].T, made[1] @ made[1].T, atol=1e-7)
+    assert not np.array_equal(*made), "two ways"

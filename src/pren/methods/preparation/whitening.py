@@ -10,7 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from scipy.linalg import eigh
+from scipy.linalg import cholesky, eigh, solve_triangular
+from scipy.sparse.linalg import eigsh
 from torch import Tensor
 
 from pren.foundation.errors import PrenError
@@ -21,7 +22,8 @@ from pren.problem.inputs import Inputs, chunks
 
 LEAST_SHRINKAGE = 0.1
 LEAST_DIRECTIONS, MOST_DIRECTIONS = 10, 100
-MOST_FEATURES = 4096  # an eigenproblem of more takes minutes
+MOST_FEATURES = 8192  # matrices of more take gigabytes
+WIDE = 2048  # from here on, a whole eigenproblem takes longer than all the rest
 ROUNDING = 1e-12  # of features of length 1
 CHANCE = 4.0  # a pool that is so many times farther away than expected is of another kind
 
@@ -58,11 +60,9 @@ class Whitened(Preparation):
         apart = distance_by_chance(means, variance, sizes, pool_total / pool_count, pool_count, unseen)
         # Few inputs say little about most of the d directions, and nothing about other kinds of inputs.
         shrinkage = max(d / count, LEAST_SHRINKAGE) * max(1.0, apart / CHANCE) ** 2
-        whiten = _inverse_root(within, shrinkage)
         # The means of L classes lie in L - 1 directions.
         kept = min(max(len(problem.classes) - 1, LEAST_DIRECTIONS), MOST_DIRECTIONS, d)
-        _, directions = eigh(whiten @ spread @ whiten, subset_by_index=(d - kept, d - 1))
-        return cls(centre=centre, map=whiten @ directions[:, ::-1])
+        return cls(centre=centre, map=(_leading if d <= WIDE else _leading_of_many)(within, spread, shrinkage, kept))
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, d) -> (n, k), rows of length 1, or 0 at the centre."""
@@ -129,6 +129,30 @@ def distance_by_chance(
     between = ((means - centre) ** 2).sum() / (S - 1) - within * (1 / sizes).mean()
     expected = max(between, 0.0) * (1 / S + 1 / unseen) + within * (1 / sizes.sum() + 1 / pool_size)
     return float(((pool_mean - centre) ** 2).sum() / expected) if expected > 0 else 1.0
+
+
+def _leading(within: Matrix, spread: Matrix, shrinkage: float, kept: int) -> Matrix:
+    """(d, kept): (Σ + λ I)^-½ V for the leading eigenvectors V of (Σ + λ I)^-½ S (Σ + λ I)^-½, the first one first."""
+    d, whiten = len(within), _inverse_root(within, shrinkage)
+    _, directions = eigh(whiten @ spread @ whiten, subset_by_index=(d - kept, d - 1))
+    found: Matrix = whiten @ directions[:, ::-1]
+    return found
+
+
+def _leading_of_many(within: Matrix, spread: Matrix, shrinkage: float, kept: int) -> Matrix:
+    """The same up to signs and rounding, for many features: with Σ + λ I = C Cᵀ, the columns are C^-T V.
+
+    Here V are the leading eigenvectors of C^-1 S C^-T. They are found one after the other, without all the others.
+    """
+    mean = float(np.trace(within)) / len(within)
+    flat_space = mean <= np.finfo(np.float64).eps * len(within)  # as in `_inverse_root`
+    root = np.eye(len(within)) if flat_space else cholesky(within + shrinkage * mean * np.eye(len(within)), lower=True)
+    half = solve_triangular(root, spread, lower=True)
+    both = solve_triangular(root, half.T, lower=True)
+    start = np.random.default_rng(0).normal(size=len(within))
+    values, vectors = eigsh((both + both.T) / 2, k=kept, which="LA", v0=start)
+    found: Matrix = solve_triangular(root, vectors[:, np.argsort(-values)], lower=True, trans="T")
+    return found
 
 
 def _inverse_root(covariance: Matrix, shrinkage: float) -> Matrix:
