@@ -11,8 +11,11 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from pren.foundation.extras import how_to_install
-from pren.images import extraction
+from pren.images import engines, extraction
+from pren.images.quality import Chosen
 from pren.images.torchvision_operators import import_timm
+from pren.runs import settings
+from pren.store.manifest import CHECKSUM_LINE, with_checksum
 
 pytestmark = pytest.mark.slow
 
@@ -96,6 +99,63 @@ class TestExtract:
         assert bad("extract", "mydata", *arguments).says(refusal)
 
 
+class TestChoice:
+    def test_the_engine_is_named_and_kept_apart(self, good, mydata, backbone):
+        pytest.importorskip("openvino")
+        first = json.loads(good("extract", "mydata", *backbone, "--engine", "openvino", "--json").out)
+        assert (first["extracted"], first["facts"]["engine"]) == (12, "openvino")
+        assert json.loads(good("extract", "mydata", *backbone, "--engine", "openvino", "--json").out)["extracted"] == 0
+        other = json.loads(good("extract", "mydata", *backbone, "--engine", "torch", "--json").out)
+        assert other["extracted"] == 12
+        assert "engine" not in other["facts"]
+        good("fit", "mydata", *backbone, "--engine", "openvino", *QUICK, "--frozen", "--out", "run")
+        assert json.loads(good("show", "run", "--json").out)["extractor"]["engine"] == "openvino"
+        assert "geometry whole, by OpenVINO)" in good("show", "run").out
+        good("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
+        predicted = {row["input"]: row["class"] for row in rows("labels.csv")}
+        assert predicted == {row["input"]: row["class"] for row in rows("run/predictions.csv")}
+
+    def test_a_run_that_is_older_than_engines_was_torchs(self, good, mydata, backbone, monkeypatch):
+        good("fit", "mydata", *backbone, *QUICK, "--frozen", "--out", "run")
+        path = Path("run/config.yaml")
+        lines = path.read_bytes().partition(CHECKSUM_LINE)[0].splitlines(keepends=True)
+        new = (b"engine", b"size", b"tokens")
+        path.write_bytes(with_checksum(b"".join(line for line in lines if line.split(b":")[0].strip() not in new)))
+        monkeypatch.setattr(engines, "is_accelerated", lambda: False)  # OpenVINO would be chosen now
+        assert "Top-1" in good("evaluate", "run").out
+
+    def test_quality_chooses_backbones(self, good, bad, mydata, backbone, monkeypatch):
+        asked = []
+
+        def choose(quality, weights):
+            asked.append((quality, weights))
+            return Chosen(TINY, mirrored=True)
+
+        monkeypatch.setattr(settings, "choose", choose)
+        Path("weights").mkdir()
+        shutil.copy("tiny.safetensors", f"weights/{TINY}.safetensors")
+        how = ("--quality", "best", "--weights", "weights")
+        facts = json.loads(good("extract", "mydata", *how, "--json").out)["facts"]
+        assert (facts["backbone"], facts["mirrored"]) == (TINY, True)
+        good("fit", "mydata", *how, "--out", "run")
+        extractor = json.loads(good("show", "run", "--json").out)["extractor"]
+        assert (extractor["backbone"], extractor["mirrored"]) == (TINY, True)
+        assert set(asked) == {("best", "weights")}
+        for more in (("--backbone", TINY), ("--finetune",), ("--weights", "tiny.safetensors")):
+            assert bad("extract", "mydata", "--quality", "good", *more).says("option-conflict --quality")
+
+    def test_a_size_of_ones_own(self, good, mydata, backbone):
+        facts = json.loads(good("extract", "mydata", *backbone, "--size", "64", "--json").out)["facts"]
+        assert facts["preprocessing"]["sample_shape"] == [3, 64, 64]
+
+    @pytest.mark.parametrize("option", [("--engine", "torch"), ("--size", "64")])
+    def test_what_a_frozen_backbone_has_needs_one(self, bad, mydata, backbone, option):
+        assert bad("fit", "mydata", "--method", "pren", *backbone, *option).says(
+            f"option-conflict {option[0]} --frozen"
+        )
+        assert bad("fit", "numbers", *option).says(f"option-conflict {option[0]}")
+
+
 class TestFit:
     def test_without_a_hub_the_option_that_helps_is_named(self, bad, mydata, no_hub):
         message = bad("fit", "mydata", "--method", "pren")
@@ -129,7 +189,8 @@ class TestFit:
         assert "augmentation" not in shown
         summary = json.loads(good("show", "run", "--json").out)
         known = {"backbone": TINY, "weights": weights, "geometry": "whole"}
-        assert summary["extractor"] == {**known, "mirrored": False, "until": None, "finetune": None, "engine": "torch"}
+        usual = {"mirrored": False, "until": None, "finetune": None, "size": None, "tokens": "class and mean"}
+        assert summary["extractor"] == {**known, **usual, "engine": "torch"}
         assert not {"backbone", "weights", "augmentation"} & summary["params"].keys()
 
     def test_mirror_images_count_too(self, good, bad, mydata, backbone, cache):
