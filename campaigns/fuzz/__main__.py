@@ -12,7 +12,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from campaigns.fuzz import arrays, commands, configs, folders, matlab, own_folders, pictures, shards, tables, words
+from campaigns.fuzz import (
+    arrays,
+    commands,
+    configs,
+    folders,
+    matlab,
+    metamorphic,
+    own_folders,
+    pictures,
+    shards,
+    tables,
+    words,
+)
 from campaigns.fuzz.command import REFUSED, SECONDS, SUCCESS, TOO_LARGE
 from campaigns.fuzz.engine import Property, Report, run
 from campaigns.fuzz.templates import prepare
@@ -23,11 +35,12 @@ PROPERTIES = (
     Property("commands", 0.1, commands.CASES, commands.check),
     Property("arrays", 0.15, arrays.CASES, arrays.check),
     Property("matlab", 0.1, matlab.CASES, matlab.check),
-    Property("folders", 0.2, folders.CASES, folders.check),
-    Property("own folders", 0.15, own_folders.CASES, own_folders.check),
+    Property("folders", 0.15, folders.CASES, folders.check),
+    Property("own folders", 0.1, own_folders.CASES, own_folders.check),
     Property("words", 0.05, words.CASES, words.check),
     Property("shards", 0.05, shards.CASES, shards.check),
     Property("tables", 0.05, tables.CASES, tables.check),
+    Property("metamorphic", 0.1, metamorphic.CASES, metamorphic.check),
 )
 PICTURES, PICTURES_SHARE = "pictures", 0.1  # guided by coverage, and so not by hypothesis
 CASES, SECONDS_IN_ALL = 20_000, 600.0

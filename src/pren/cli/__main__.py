@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from _thread import interrupt_main
 from threading import Timer
@@ -32,6 +33,7 @@ from pren.cli import (
     suggest,
     tune,
 )
+from pren.cli.ending import explained, written
 from pren.cli.launch import leave, speaks_for_its_machine
 from pren.cli.output import complain
 from pren.foundation.allocation import keep_memory
@@ -81,10 +83,11 @@ app.add_typer(data.app)
 
 def main() -> None:
     """Run the command line."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # `pren.cli` has set another for the imports
     keep_memory()
     before, sys.unraisablehook = sys.unraisablehook, resend_interrupt
     try:
-        leave(_exit_code())
+        leave(written(_exit_code()))
     finally:
         sys.unraisablehook = before
 
@@ -115,23 +118,10 @@ def _exit_code() -> int:
         if speaks_for_its_machine() or not isinstance(error, SharedError):
             complain(error.code, str(error))
         return 2
-    except OSError as error:  # such as a full disk, a name that is too long, a folder without permission
-        if error.filename is None:
+    except (OSError, MemoryError, RuntimeError, ImportError) as error:  # such as a full disk, or no more memory
+        if (code := explained(error)) is None:
             raise
-        complain("file", f"{error.filename}: {error.strerror}.")
-        return 2
-    except (MemoryError, RuntimeError) as error:  # torch raises no special exception on the CPU
-        said = str(error)
-        if isinstance(error, RuntimeError) and "can't allocate memory" not in said and "out of memory" not in said:
-            raise
-        # In the traceback of another process, the last line is the error.
-        last = (said.strip().splitlines() or [""])[-1].removeprefix("MemoryError: ")
-        complain(
-            "memory",
-            f"There is not enough memory{last and f' ({last})'}: free some, or use less data or a smaller model (fewer "
-            "attributes, heads or layers, or a smaller batch_size).",
-        )
-        return 2
+        return code
     except KeyboardInterrupt:
         return 130
 

@@ -64,8 +64,8 @@ class PrENVote(PrENPool):
 
     def _adapted(self, problem: Problem, everyone: Prior, prior: Prior, pool: Matrix) -> Mixture:
         table = problem.classes
-        if (unseen := int(table.unseen.sum())) > MOST_NAMED:
-            log.warning("There is no vote on the names of %d classes, only of up to %d.", unseen, MOST_NAMED)
+        if (count := int(table.unseen.sum())) > MOST_NAMED:
+            log.warning("There is no vote on the names of %d classes, only of up to %d.", count, MOST_NAMED)
             self.votes_ = np.zeros((len(table),) * 2)
             return super()._adapted(problem, everyone, prior, pool)
         order = order_of(table.signatures, everyone.means)  # names and the order of the table mean nothing

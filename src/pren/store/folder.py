@@ -92,7 +92,7 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.names: Sequence[str] | None = None
-        self._made = False  # whether this run made the folder
+        self._made: list[Path] = []  # the folders that this run made: its own first
         self._lock: Lock | None = None
         self._run = ""  # the id of the run in manifests
 
@@ -100,7 +100,7 @@ class RunFolder:
     def create(cls, path: str | Path, config: RunConfig) -> RunFolder:
         """Start a run in a new or empty folder, and lock it."""
         folder = cls(path)
-        folder._made = not folder.path.exists()
+        folder._made = [part for part in (folder.path, *folder.path.parents) if not part.exists()]
         folder.check_is_free()
         make_folder(folder.path)
         folder._lock = Lock(folder.path, str(config.record.get("command", "")))
@@ -149,9 +149,9 @@ class RunFolder:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
-            if self._made:
-                with suppress(OSError):  # it has files
-                    self.path.rmdir()
+            with suppress(OSError):  # one has files
+                for part in self._made:
+                    part.rmdir()
 
     def check_is_free(self) -> None:
         """Raise a `PrenError` unless the folder is new or empty."""
