@@ -34,15 +34,16 @@ ZOOM = 8
 
 def write_photographs(folder: Path) -> None:
     """The embedded numbers as a folder of photographs."""
-    problem, answers = pren.load("numbers")
-    assert answers is not None
+    problem, _ = pren.load("numbers", shift={"slant": 0.0, "blur": 0.0, "noise": 0.0})
     table = problem.classes
 
     def save(levels: np.ndarray, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         pixels = 255 - (255 * np.clip(levels[0], 0, 1)).astype(np.uint8)
         image = Image.fromarray(pixels)
-        image.resize((image.width * ZOOM, image.height * ZOOM), Image.Resampling.BICUBIC).save(path)
+        square = Image.new("L", (image.width, image.width), 255)
+        square.paste(image, (0, (image.width - image.height) // 2))
+        square.resize((ZOOM * image.width, ZOOM * image.width), Image.Resampling.BICUBIC).save(path)
 
     for row in np.unique(problem.labels).tolist():
         for place in np.flatnonzero(problem.labels == row)[:OF_SEEN].tolist():
@@ -65,7 +66,7 @@ def main(folder: Path) -> None:
     """Fit, serve, and take pictures."""
     if not (folder / "run").exists():
         write_photographs(folder / "numbers")
-        pren.fit(folder / "numbers", out=folder / "run", backbone="efficientnet_lite0", report=False)
+        pren.fit(folder / "numbers", out=folder / "run", backbone="tf_efficientnet_lite0", report=False)
     access = Access.at("127.0.0.1")
     with closing(listen("127.0.0.1", 0)) as listening, closing(Session(folder / "run")) as session:
         server = uvicorn.Server(uvicorn.Config(make_review(session, access), log_config=None, lifespan="on"))
@@ -78,7 +79,7 @@ def main(folder: Path) -> None:
             page.goto(f"{address(listening)}/?token={access.token}")
             page.wait_for_selector(".beside .said")
             page.wait_for_load_state("networkidle")
-            page.keyboard.press("1")
+            page.keyboard.press("Enter")
             page.locator(".spin").wait_for()
             page.locator(".spin").wait_for(state="detached", timeout=120_000)
             page.wait_for_selector(".beside .said")
@@ -88,7 +89,7 @@ def main(folder: Path) -> None:
             phone.goto(f"{address(listening)}/?token={access.token}")
             phone.wait_for_selector(".group h1")
             phone.keyboard.press("p")
-            phone.wait_for_selector(".one h1")
+            phone.wait_for_selector(".one h1, .photographs .note")
             phone.wait_for_load_state("networkidle")
             shoot(phone, "review-phone")
             browser.close()

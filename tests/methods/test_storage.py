@@ -344,3 +344,62 @@ class TestTensors:
         write(saved, tensors, {**header, "sample_shape": [10**12]})
         with refused("damaged"):
             load_model(saved)
+
+
+EVERY = sorted(METHODS)
+QUICK = {"epochs": 1, "heads": 4, "dim": 2, "rounds": 1, "initial_batches": 2, "batches": 1}
+
+
+@pytest.fixture(scope="module")
+def models(make_problem, tmp_path_factory):
+    """A folder with a model of each method."""
+    problem, root = make_problem(n_seen=6, n_unseen=3, m=5), tmp_path_factory.mktemp("models")
+    for name in EVERY:
+        kind = METHODS[name].method
+        known = {key: value for key, value in {**METHODS[name].preset, **QUICK}.items() if key in kind.params}
+        if kind.one_space:
+            continue
+        kind(**known).fit(problem).save(root / name)
+    return root, problem
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_numbers_that_torch_cannot_compute_with(saved, dtype):
+    tensors, header = read(saved)
+    name = max(tensors, key=lambda key: tensors[key].numel())
+    tensors[name] = tensors[name].to(torch.float32).to(dtype)
+    write(saved, tensors, header)
+    with refused("damaged"):
+        load_model(saved)
+
+
+@pytest.mark.parametrize("shape", [[10**30], [2**31, 2**31], [3] * 9, [], [0], [-5], [1 << 20] * 4])
+def test_shapes_that_no_input_has(saved, shape):
+    tensors, header = read(saved)
+    write(saved, tensors, {**header, "sample_shape": shape})
+    with refused("damaged"):
+        load_model(saved)
+
+
+def test_scores_are_numbers_or_an_error(models):
+    """Whatever stands in a model file: every float at its maximum, and other classes that are seen."""
+    root, problem = models
+    for folder in sorted(root.iterdir()):
+        tensors, header = read(folder)
+        learned = [name for name, tensor in tensors.items() if tensor.is_floating_point() and name != "signatures"]
+        forged = [
+            ({**tensors, name: torch.full_like(tensors[name], torch.finfo(tensors[name].dtype).max)}, header)
+            for name in learned
+        ]
+        forged += [(tensors, {**header, "seen": seen}) for seen in ([True] * 8 + [False], [False] * 8 + [True], [True])]
+        for number, content in enumerate(forged):
+            broken = folder / "broken" / str(number)
+            broken.mkdir(parents=True)
+            write(broken, *content)
+            scores, refusal = np.zeros((1, 1)), ""
+            try:
+                scores = load_model(broken).scores(problem.pool)
+            except PrenError as error:
+                refusal = error.code
+            assert refusal in ("", "damaged", "scores-not-finite"), (folder.name, number)
+            assert (scores < np.inf).all(), (folder.name, number)

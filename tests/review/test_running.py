@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import closing
 
 from refusals import refused
@@ -12,6 +13,7 @@ from pren.review.running import address, listen
 def test_a_free_port_is_found_and_a_taken_one_is_refused():
     with closing(listen("127.0.0.1", 0)) as first:
         port = first.getsockname()[1]
+        assert first.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         assert address(first) == f"http://127.0.0.1:{port}"
         with refused(f"address {port}"):
             listen("127.0.0.1", port)

@@ -140,9 +140,22 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
             raise PrenError("one-process", f"{self.name} runs in one process: leave out --devices and --nodes.")
 
     def scores(self, inputs: Inputs | Array) -> NDArray[np.float64]:
-        """Score every class for N inputs: (N, L), larger is better, columns in the order of the class table."""
+        """Score every class for N inputs: (N, L), larger is better, columns in the order of the class table.
+
+        Raises:
+            PrenError: If a score is not a number, or too large for one: inputs or a model of impossible size.
+        """
         self._check_fitted()
-        return self._run(self._whole(), self._ready(inputs))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what is not finite is refused
+            scores = self._run(self._whole(), self._ready(inputs))
+        wrong = ~(scores < np.inf).all(axis=1)  # -inf rules a class out
+        if wrong.any():
+            raise PrenError(
+                "scores-not-finite",
+                f"{self.name} has no finite scores for input {int(wrong.argmax())}: its numbers are far too large, or "
+                "the model is damaged. Fit again, with other inputs or parameters.",
+            )
+        return scores
 
     def predict(self, inputs: Inputs | Array, among: str | None = None) -> NDArray[np.str_]:
         """Name the best class of every input.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -26,6 +27,11 @@ MODEL_FILE = "model.safetensors"
 HEADER = "pren"
 TAIL = "tail."  # before the names of an extractor's fine-tuned weights
 FORMAT: Literal[2] = 2
+KINDS = {torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16}
+KINDS |= {torch.int8, torch.uint8, torch.bool, torch.complex64, torch.complex128}
+STRANGE = "a type that no model has"
+LARGEST = 1 << 32  # numbers of one input
+SampleShape = Annotated[tuple[Annotated[int, Field(ge=1, le=LARGEST)], ...], Field(min_length=1, max_length=4)]
 
 
 class _Facts(BaseModel):
@@ -41,7 +47,7 @@ class _Facts(BaseModel):
     attributes: int
     normalised: bool
     setting: Literal["zsl", "gzsl"]
-    sample_shape: tuple[int, ...]
+    sample_shape: SampleShape
     extractor: dict[str, Any] | None = None
     chosen_gamma: Annotated[float, Field(allow_inf_nan=False)] | None = None
     learned: dict[str, Any]
@@ -127,12 +133,19 @@ def read_verified(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             "format-other",
             f"{path} was written by another version of pren (format {facts['format']}, this one reads {FORMAT}).",
         )
-    bad = [f"{name} holds NaN or infinite values" for name, tensor in tensors.items() if not tensor.isfinite().all()]
-    if facts.get("checksum") != _checksum(tensors, facts):
-        bad = ["its checksum differs"]
+    bad = next((f"{name} {fault}" for name, tensor in tensors.items() if (fault := _fault(tensor))), "")
+    if not bad.endswith(STRANGE) and facts.get("checksum") != _checksum(tensors, facts):
+        bad = "its checksum differs"
     if bad:
-        raise PrenError("damaged", f"{path} is damaged or was not written by this version of pren: {bad[0]}")
+        raise PrenError("damaged", f"{path} is damaged or was not written by this version of pren: {bad}")
     return tensors, facts
+
+
+def _fault(tensor: Tensor) -> str:
+    """What is wrong with a tensor of a model; "" if nothing is."""
+    if tensor.dtype not in KINDS:  # torch cannot compute with some, not even look for NaN
+        return f"holds numbers of {STRANGE}"
+    return "" if tensor.isfinite().all() else "holds NaN or infinite values"
 
 
 def load_model(folder: str | Path) -> Method:
@@ -150,6 +163,8 @@ def load_model(folder: str | Path) -> Method:
         kind = METHODS[facts.method].method
         method = kind(**validate(kind, facts.params))
         table = ClassTable.build(facts.class_names, tensors.pop("signatures"), np.array(facts.seen), normalise=False)
+        if math.prod(facts.sample_shape) > LARGEST:
+            raise ValueError(f"no input has the shape {facts.sample_shape}")
         if table.signatures.shape[1] != facts.attributes:
             raise ValueError(f"signatures have {table.signatures.shape[1]} attributes, not {facts.attributes}")
         method.classes_ = replace(table, normalised=facts.normalised)

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pren.label.names import LEAST_CERTAINTY, MOST_TO_LOOK_AT
+from pren.label.names import MOST_TO_LOOK_AT
 from pren.problem import UNKNOWN, ClassTable
 from pren.review.journal import Verdict
 from pren.review.session import Session
 from pren.review.snapshot import Snapshot
 from pren.trust.confidence import SURE
+from pren.trust.names import CHECK
 
 OF_EACH = 5  # photographs of each kind
 NEAREST = 2  # seen classes beside a group
@@ -107,7 +108,7 @@ def _group(
         "count": len(members),
         "certainty": certainty,
         "open": not answered,
-        "unsure": certainty is None or certainty < LEAST_CERTAINTY,
+        "unsure": certainty is None or certainty < CHECK,
         "said": None if verdict is None else {"name": verdict.name, "mark": verdict.mark},
         "others": others,
         "surest": first,

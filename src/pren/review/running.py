@@ -32,7 +32,10 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 means a free one."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family)
+        listening = socket.create_server((host, port), family=family)
+        # The connections inherit it. Without, an answer waits 40 ms for the receipt of its headers.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening
     except (OSError, UnicodeError) as error:
         raise PrenError("address", f"Cannot listen at {host}, port {port} ({error}): choose another --port.") from error
 

@@ -18,7 +18,7 @@ from pren.foundation.errors import PrenError, reason
 from pren.foundation.version import __version__
 from pren.methods.base import Method
 from pren.methods.formulas import on_arrays
-from pren.methods.storage import FORMAT, read_facts, read_verified, write_model
+from pren.methods.storage import FORMAT, SampleShape, read_facts, read_verified, write_model
 from pren.problem import ClassTable, Problem, Setting, candidates_of
 from pren.problem.copies import labelled_twins
 from pren.problem.inputs import Inputs, pieces
@@ -45,7 +45,7 @@ class _Facts(BaseModel):
     version: str
     checksum: str
     model: str  # its checksum
-    sample_shape: tuple[int, ...]  # of one input
+    sample_shape: SampleShape  # of one input
     forecast: Forecast
     confidence: dict[str, Any]
     levels: tuple[Share, ...]

@@ -59,7 +59,7 @@ class Names(NamedTuple):
     @property
     def asked(self) -> NDArray[np.bool_]:
         """(L,) which classes have a group whose name was chosen."""
-        asked: NDArray[np.bool_] = self.shares.any(axis=1)
+        asked: NDArray[np.bool_] = np.greater(self.shares.sum(axis=1), 0)
         return asked
 
     @property

@@ -109,6 +109,8 @@ def codes(X: Matrix, D: Matrix, targets: Matrix, code_reg: float, sparsity: floa
         start: (n, m) where to begin.
     """
     H = D.T @ D + code_reg * np.eye(D.shape[1])
+    if not np.isfinite(H).all():  # the numbers of D are far too large
+        return np.full(targets.shape, np.nan)
     linear = X @ D + code_reg * targets
     steepest = float(np.linalg.eigvalsh(H)[-1])
     root = np.sqrt(code_reg / steepest)  # no direction is flatter than λ2

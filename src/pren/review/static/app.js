@@ -18,7 +18,7 @@ function Forecast({ forecast }) {
   if (!first && !now) return "";
   const changed = first && now && String(first) !== String(now);
   return html`<p class="forecast" title=${forecast.sentence}>Expect <b>${range(first || now)}</b>
-    ${changed ? html` → <b class="good">${range(now)}</b>` : ""} right</p>`;
+    ${changed ? html` → <b class=${now[0] >= first[0] ? "good" : ""}>${range(now)}</b>` : ""} right</p>`;
 }
 
 function changes({ moved, groups, settled }) {

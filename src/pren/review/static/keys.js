@@ -28,7 +28,7 @@ const CARD = [
     ["u", "take back the last answer, without end"], ["?", "this card"]]],
   ["A group", [["Enter", "the name is right"], ["1 – 3", "it is this other class"], ["t", "type another name"],
     ["s", "swap names with another group"], ["n", "none of these classes"], ["x", "give the marked photographs a name"],
-    ["→ ←", "next, previous"], ["z", "look closely"]]],
+    ["l", "later"], ["→ ←", "next, previous"], ["z", "look closely"]]],
   ["A photograph", [["Enter", "the label is right"], ["1 – 5", "it is this class"], ["t", "type a name"],
     ["s", "a stranger: none of the classes"], ["→", "skip: say nothing"], ["←", "back"], ["l", "later"],
     ["z", "look closely"], ["v", "one at a time, or a grid"]]],
