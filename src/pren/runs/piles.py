@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 import numpy as np
 
 from pren.problem import UNKNOWN, Answers, Problem
 from pren.trust.mixed import mixed
+
+log = logging.getLogger(__name__)
 
 
 def settled(problem: Problem, answers: Answers | None) -> tuple[Problem, Answers | None]:
@@ -22,6 +25,13 @@ def settled(problem: Problem, answers: Answers | None) -> tuple[Problem, Answers
             return problem, answers
     problem = replace(problem, setting="zsl")
     if answers is not None:
-        known = np.append(problem.classes.unseen, False)[answers.labels]  # the last for `UNKNOWN`
-        answers = replace(answers, labels=np.where(known, answers.labels, UNKNOWN))
+        barred = answers.labels[answers.known & np.append(problem.classes.seen, False)[answers.labels]]
+        if len(barred):
+            log.warning(
+                "%r is a seen class (answers like this: %d): in the setting 'zsl' such answers do not count. Choose "
+                "'gzsl', or remove these photographs from the pool.",
+                min(problem.classes.names[row] for row in barred),
+                len(barred),
+            )
+        answers = replace(answers, labels=np.where(np.isin(answers.labels, barred), UNKNOWN, answers.labels))
     return problem, answers

@@ -59,7 +59,8 @@ class Names(NamedTuple):
     @property
     def asked(self) -> NDArray[np.bool_]:
         """(L,) which classes have a group whose name was chosen."""
-        return np.greater(self.shares.sum(axis=1), 0)
+        asked: NDArray[np.bool_] = np.greater(self.shares.sum(axis=1), 0)
+        return asked
 
     @property
     def there(self) -> NDArray[np.bool_]:
