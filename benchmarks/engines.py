@@ -37,7 +37,8 @@ BACKBONES = (
 
 def run(settings: Settings) -> list[Table]:
     """One table."""
-    names, count, few, turns, size = BACKBONES, 64, 24, 3, SIZE
+    names: tuple[str, ...] = BACKBONES
+    count, few, turns, size = 64, 24, 3, SIZE
     if settings.quick:
         names, count, few, turns, size = ("test_efficientnet",), 3, 2, 1, (800, 600)
     engines: list[EngineName] = [each for each in (TORCH, OPENVINO) if is_installed(each)]

@@ -82,7 +82,7 @@ def problem(photographs: int, unseen: int, seen: int = 100, each: int = 30, widt
         np.array(names)[labels],
         table.signatures,
         pile.astype(np.float32),
-        np.array(names),
+        names,
     )
 
 

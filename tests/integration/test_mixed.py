@@ -56,3 +56,11 @@ def test_a_folder_of_photographs_is_asked_by_default(good, mydata):
     assert json.loads(good("show", "run", "--json").out)["setting"] == "zsl"
     named = good("fit", "mydata", "--method", "eszsl", "--setting", "gzsl", *SOON, "--out", "other").out
     assert "(gzsl, finished)" in named
+
+
+def test_verbs_with_many_fits_need_to_be_told(bad, good, save):
+    file, _ = save("gzsl")
+    assert bad("compare", file, "--methods", "eszsl", "--setting", "auto", "--out", "out").says(
+        "config-invalid zsl gzsl"
+    )
+    assert "Expect" in " ".join(good("forecast", file, "--setting", "auto", "--rehearsals", "2").out.split())

@@ -15,7 +15,8 @@ from pren.images import engines, extraction
 from pren.images.quality import Chosen
 from pren.images.torchvision_operators import import_timm
 from pren.runs import settings
-from pren.store.manifest import CHECKSUM_LINE, with_checksum
+from pren.store.folder import result_files
+from pren.store.manifest import CHECKSUM_LINE, with_checksum, write_manifest
 
 pytestmark = pytest.mark.slow
 
@@ -121,6 +122,8 @@ class TestChoice:
         lines = path.read_bytes().partition(CHECKSUM_LINE)[0].splitlines(keepends=True)
         new = (b"engine", b"size", b"tokens")
         path.write_bytes(with_checksum(b"".join(line for line in lines if line.split(b":")[0].strip() not in new)))
+        identity = json.loads(Path("run/manifest.json").read_text(encoding="utf-8"))["run"]
+        write_manifest(Path("run"), result_files(Path("run")), identity)
         monkeypatch.setattr(engines, "is_accelerated", lambda: False)  # OpenVINO would be chosen now
         assert "Top-1" in good("evaluate", "run").out
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 from refusals import refused
 
+from pren.label.names import GroupName
 from pren.report import write_report
 from pren.report.reading import collect
 from pren.runs.reopening import load_result
 from pren.store.folder import RunFolder
 
-from .conftest import fit, make_photographs
+from .conftest import EVIL, EVIL_FILE, fit, make_photographs
 
 pytestmark = pytest.mark.slow
 
@@ -52,6 +53,20 @@ def test_hostile_names_are_text(report):
     assert "<svg onload" not in report
     assert report.count("<script>") == 1
     assert "&lt;img src=x" in report
+
+
+def test_names_to_check_come_first(hostile, tmp_path):
+    doubtful = GroupName(EVIL, 4, 0.5, (("yellow", 0.4),), (EVIL_FILE, "photo_00.png"), True)
+    sure = GroupName("grey", 8, 0.9, (), ("photo_02.png",), False)
+    page = write_report(replace(hostile, names=(doubtful, sure)), tmp_path / "r.html").path
+    text = page.read_text(encoding="utf-8")
+    assert "<img src=x" not in text
+    section = text[text.index('<section id="names"') : text.index('<section id="label"')]
+    assert section.count("<article") == 1
+    assert section.count("data:image/jpeg") == 2
+    assert "4 photographs · name 50" in section
+    assert "4 photographs hang on it" in said(page)
+    assert '<section id="names"' not in hostile.paths.report.read_text(encoding="utf-8")
 
 
 def test_without_the_data_it_says_so(hostile, tmp_path):

@@ -73,6 +73,17 @@ def start(pile):
             program.end(signal.SIGKILL)
 
 
+@pytest.fixture(scope="module")
+def shared(piled, tmp_path_factory):
+    """The link of a program that several tests use."""
+    place = tmp_path_factory.mktemp("shared")
+    for name in ("photographs", "run", "cache"):
+        shutil.copytree(piled[0] / name, place / name)
+    program = Program(place)
+    yield program.link
+    program.end(signal.SIGKILL)
+
+
 @pytest.fixture
 def visit(browser):
     """Open a link; what a page does wrong fails the test at its end."""
@@ -176,8 +187,8 @@ def test_ten_keys_settle_swapped_names_and_survive_a_reload_and_a_kill(start, vi
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
-def test_every_view_fits_and_has_no_serious_barrier(start, visit, axe, width, dark):
-    page = visit(start().link, width, dark)
+def test_every_view_fits_and_has_no_serious_barrier(shared, visit, axe, width, dark):
+    page = visit(shared, width, dark)
 
     def check(name):
         shoot(page, f"{name}-{width}")
@@ -249,9 +260,8 @@ def test_every_view_fits_and_has_no_serious_barrier(start, visit, axe, width, da
     assert page.evaluate("window.hacked") is None
 
 
-def test_two_windows_see_each_other_s_answers(start, visit):
-    link = start().link
-    one, other = visit(link), visit(link)
+def test_two_windows_see_each_other_s_answers(shared, visit):
+    one, other = visit(shared), visit(shared)
     for page in (one, other):
         page.wait_for_selector(".group h1")
     name = one.locator(".group h1").inner_text()

@@ -31,7 +31,7 @@ def forecast(
 
     settings = settings_of(chosen, vision, data=data, method=method, rehearsals=rehearsals, assignments=assignments)
     with extraction(talk.quiet) as on_extract, rehearsing(talk.quiet) as on_rehearsal:
-        found = outlooks(settings, settings.with_setting(settings.config()), on_extract, on_rehearsal)
+        found = outlooks(settings, settings.finding(), on_extract, on_rehearsal)
     if json:
         print_json([{"method": each.name, **each.forecast.model_dump(mode="json")} for each in found])
         return

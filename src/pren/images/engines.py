@@ -10,6 +10,7 @@ import logging
 import warnings
 from functools import cache, cached_property
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -38,7 +39,7 @@ def choose_engine(asked: EngineName | None) -> EngineName:
         PrenError: If OpenVINO was asked for and is not installed.
     """
     if asked == OPENVINO:
-        need("openvino", "photos")
+        _openvino()
     return asked or (OPENVINO if is_installed(OPENVINO) and not is_accelerated() else TORCH)
 
 
@@ -90,8 +91,6 @@ class OpenVINOEngine:
     @cached_property
     def _requests(self) -> Any:
         """The network, ready to take an image for every thread; `PrenError` if it gives other features than torch."""
-        import openvino
-
         threads = torch.get_num_threads()
         options = {**PLAIN, "NUM_STREAMS": threads, "INFERENCE_NUM_THREADS": threads}
         try:
@@ -100,7 +99,7 @@ class OpenVINOEngine:
         except Exception as error:  # a network can have operations that OpenVINO does not know, or knows in part
             raise self._refusal(f"OpenVINO cannot run {self._name} ({_first_line(error)})") from error
         self._check(compiled)
-        return openvino.AsyncInferQueue(compiled)
+        return _openvino().AsyncInferQueue(compiled)
 
     @torch.inference_mode()
     def _check(self, compiled: Any) -> None:
@@ -121,9 +120,11 @@ def _core() -> Any:
     Each one gives the process a stack for signals and takes it back when it ends. If a second one began meanwhile, the
     process is left with the wrong one, and the next signal (a child has ended, Ctrl-C) kills it.
     """
-    import openvino
+    return _openvino().Core()
 
-    return openvino.Core()
+
+def _openvino(module: str = "openvino") -> ModuleType:
+    return need(module, "photos")
 
 
 class _OfLevels(nn.Module):
@@ -142,14 +143,14 @@ def translate(network: nn.Module, image_shape: tuple[int, ...]) -> Any:
 
     OpenVINO's own `convert_model` does the same, but reports its use to its makers, over the network. This does not.
     """
-    from openvino.frontend import FrontEndManager
-    from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
-
     with warnings.catch_warnings(), torch.inference_mode():
         warnings.simplefilter("ignore")  # torch warns of checks of shapes, which become constants
-        traced = torch.jit.trace(_OfLevels(network).eval(), torch.zeros(1, *image_shape), check_trace=False)
-        frontend = FrontEndManager().load_by_framework("pytorch")
-        decoder = TorchScriptPythonDecoder(traced)  # has to live until the end
+        example = torch.zeros(1, *image_shape)
+        traced = torch.jit.trace(_OfLevels(network).eval(), example, check_trace=False)  # type: ignore[no-untyped-call]
+        frontend = _openvino("openvino.frontend").FrontEndManager().load_by_framework("pytorch")
+        decoder = _openvino("openvino.frontend.pytorch.ts_decoder").TorchScriptPythonDecoder(
+            traced
+        )  # has to live until the end
         model = frontend.convert(frontend.load(decoder))
     model.reshape([1, *image_shape])
     return model

@@ -7,6 +7,7 @@ token leaves out: labels are better by it on CUB's validation folds (docs/result
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from typing import Any, Literal, cast
 
 import torch
@@ -43,15 +44,14 @@ def has_class_token(network: nn.Module) -> bool:
 
 def fit_positions(model: nn.Module, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Weights with the positions of a transformer's patches resampled for the size of its images."""
-    import_timm()
-    from timm.layers import resample_abs_pos_embed
-
     own, given = model.state_dict().get("pos_embed"), tensors.get("pos_embed")
     if own is None or given is None or given.ndim != 3 or given.shape == own.shape or given.shape[2] != own.shape[2]:
         return tensors
     known = cast(Any, model)
+    import_timm()
     before = 0 if known.no_embed_class else known.num_prefix_tokens
     if math.isqrt(given.shape[1] - before) ** 2 != given.shape[1] - before:  # patches of no square: another network
         return tensors
     size = list(known.patch_embed.grid_size)
-    return {**tensors, "pos_embed": resample_abs_pos_embed(given, new_size=size, num_prefix_tokens=before)}
+    resample = import_module("timm.layers").resample_abs_pos_embed
+    return {**tensors, "pos_embed": resample(given, new_size=size, num_prefix_tokens=before)}

@@ -95,7 +95,7 @@ class Journal:
 
     def verdicts(self) -> dict[str, Verdict]:
         """What holds now, by photograph."""
-        found = ((name, self.verdict(name)) for name in self._files)
+        found = ((name, self.verdict(name)) for name in list(self._files))  # another thread may add one
         return {name: verdict for name, verdict in found if verdict is not None}
 
     def verdict(self, name: str) -> Verdict | None:

@@ -105,7 +105,7 @@ def configure(
             if fabric.is_global_zero:
                 before = resume or start
                 base = None if before is None else RunFolder.open(before).config()
-                config = settings.with_setting(settings.config(base, file), begun=base is not None or file is not None)
+                config = settings.finding(base, file)
                 found = _best(settings, config, progress or Progress()) if config.method == AUTO else config
                 found = found if config.method == AUTO else settings.with_backbone(found)
                 if fabric.world_size == 1:
@@ -122,4 +122,4 @@ def _best(settings: Settings, config: RunConfig, progress: Progress) -> RunConfi
     found = outlooks(settings, config, progress.on_extract, progress.on_rehearsal)
     for each in found:
         log.info("%s", each.line())
-    return replace(settings, method=None, params={}).config(found[0].config)
+    return replace(settings, method=None, params={}, setting=None).config(found[0].config)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -124,7 +124,7 @@ class Settings:
             "data": self.data,
             "root": self.root,
             "split": self.split,
-            "setting": "gzsl" if self.setting == AUTO else self.setting,
+            "setting": self.setting,
             "method": self.method,
             "cache": self.cache,
             "rehearsals": self.rehearsals,
@@ -153,15 +153,16 @@ class Settings:
         }
         return {**self.options, **{name: value for name, value in own.items() if value is not None}}
 
-    def with_setting(self, config: RunConfig, *, begun: bool = False) -> RunConfig:
-        """A configuration that finds out its setting, if that was asked for, or is the default of its data.
+    def finding(self, base: RunConfig | None = None, file: Path | None = None) -> RunConfig:
+        """`config` for one run, which finds out its setting if that is asked for, or is the default of its data.
 
-        Args:
-            config: Of these settings.
-            begun: Whether its setting comes from an earlier run or a file.
+        That is the default for a folder of photographs, unless an earlier run or a file says which setting it is.
         """
+        auto = self.setting == AUTO
+        config = replace(self, setting=None if auto else self.setting).config(base, file)
+        begun = base is not None or file is not None
         folder = not begun and Path(config.data).is_dir() and "hold_out" not in config.options
-        if self.setting == AUTO or (self.setting is None and folder):
+        if auto or (self.setting is None and folder):
             return config.model_copy(update={"setting": "gzsl", "find_setting": True})
         return config
 
