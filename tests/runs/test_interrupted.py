@@ -78,3 +78,14 @@ def test_data_that_changed_after_they_were_read_are_refused(tiny_weights, tmp_pa
     (pool / "0.png").write_bytes((pool / "2.png").read_bytes())
     with refused("data-changed"):
         fit(tiny_weights, {}, resume="run")
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [({"rehearsals": 1}, "rehearsals-one"), ({"rehearsals": 0, "min_accuracy": 0.9}, "no-rehearsals")],
+)
+def test_impossible_rehearsals_are_refused_before_anything_is_read(tiny_weights, tmp_path, monkeypatch, settings, code):
+    monkeypatch.setattr("pren.store.config.RunConfig.load_data", None)
+    with refused(code):
+        fit(tiny_weights, {"method": "eszsl", **settings})
+    assert not (tmp_path / "run").exists()

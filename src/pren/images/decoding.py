@@ -163,7 +163,8 @@ def _read(
 
 
 def _unreadable(path: Path, error: Exception) -> PrenError:
-    reason = (str(error).splitlines() or [""])[0].replace(str(path), "the file") or type(error).__name__
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    reason = (said.splitlines() or [""])[0].replace(str(path), "the file") or type(error).__name__
     return PrenError("input-unreadable", f"{path} cannot be read as an image ({reason}): repair or remove it.")
 
 

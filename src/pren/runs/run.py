@@ -28,7 +28,7 @@ from pren.report import write_report
 from pren.runs.copies import tell_copies
 from pren.runs.opening import open_problem
 from pren.runs.reopening import check_hashes, load_result
-from pren.runs.steps import OnRound, count_rehearsals, rehearse, train
+from pren.runs.steps import OnRound, check_rehearsals, count_rehearsals, rehearse, train
 from pren.store.checkpoint import State
 from pren.store.config import RunConfig
 from pren.store.folder import RunFolder
@@ -131,6 +131,7 @@ def _prepare(config: RunConfig, out: str | Path | None, resume: bool, fabric: Fa
             if not resume and fabric.is_global_zero:
                 RunFolder(out).check_is_free()
         config = config.resolved()
+        check_rehearsals(config)
         config.create_method().check_processes(fabric.world_size)
     return config
 

@@ -85,18 +85,24 @@ def _model_to_start_from(fabric: Fabric, config: RunConfig, method: Method) -> d
         return {"start": RunFolder.open(run).model()}
 
 
+def check_rehearsals(config: RunConfig) -> None:
+    """Raise a `PrenError` if the wanted number of rehearsals is impossible: before minutes of extraction."""
+    if config.rehearsals == 1:
+        raise PrenError("rehearsals-one", "One rehearsal is too few for a forecast: use 0, or 2 or more.")
+    if config.min_accuracy is not None and config.rehearsals == 0:
+        raise PrenError("no-rehearsals", "--min-accuracy needs rehearsals: add --rehearsals 10.")
+
+
 def count_rehearsals(config: RunConfig, method: Method, problem: Problem) -> int | None:
     """How often to rehearse: as configured, else as often as it takes (None), or 0 where a fit is slow.
 
     Raises:
-        PrenError: If the number is impossible, or `min_accuracy` needs rehearsals and there are none.
+        PrenError: If `min_accuracy` needs rehearsals and there are none.
     """
     trains = "backbone" in method.params and len(problem.train.sample_shape) > 1
     count = config.rehearsals
     if count is None and (trains or usual_draws(method, problem) < FEWEST):
         count = 0
-    if count == 1:
-        raise PrenError("rehearsals-one", "One rehearsal is too few for a forecast: use 0, or 2 or more.")
     if config.min_accuracy is not None and count == 0:
         raise PrenError("no-rehearsals", "--min-accuracy needs rehearsals: add --rehearsals 10.")
     try:

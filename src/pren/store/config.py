@@ -100,7 +100,7 @@ class RunConfig(BaseModel):
         extractor = Extractor.model_validate(asked or {})
         log.info(
             "%s: uses features of the frozen backbone %s%s.",
-            ", ".join(METHODS[name].title for name in names),
+            ", ".join(dict.fromkeys(METHODS[name].title for name in names)),
             extractor.backbone,
             "" if asked else " (choose another with --backbone)",
         )
