@@ -80,7 +80,7 @@ class Forecast(BaseModel):
         """The forecast for people."""
         low, high = self.percent()
         unlike = self.apart != 1.0
-        in_doubt = f"{self.doubtful} of {self.names} names of groups are in doubt"
+        in_doubt = f"{self.doubtful} of {self.names} names of groups {'is' if self.doubtful == 1 else 'are'} in doubt"
         rehearsed = f"{len(self.rehearsed)} rehearsals, {self.held_out} seen classes held out in each"
         if self.useless:
             reasons = [in_doubt] if self.doubtful else []
