@@ -37,11 +37,11 @@ class Tried:
 
 
 TRIED = {
-    "tf_efficientnet_lite0": Tried(224, 1280, 3.4, 4.4, 71.6, "Apache-2.0", PACKAGE, IMAGENET),
-    "tf_efficientnet_lite1": Tried(240, 1280, 4.1, 7, 75.3, "Apache-2.0", PACKAGE, IMAGENET),
-    "tf_efficientnet_lite2": Tried(260, 1280, 4.8, 9, 73.4, "Apache-2.0", PACKAGE, IMAGENET),
-    "efficientnet_b3": Tried(288, 1536, 10.7, 21, 81.5, "Apache-2.0", HUB, IMAGENET),
-    "vit_small_patch14_dinov2": Tried(224, 768, 21.6, 51, 90.8, "Apache-2.0", HUB, FOUNDATION),
+    "tf_efficientnet_lite0": Tried(224, 1280, 3.4, 5, 71.6, "Apache-2.0", PACKAGE, IMAGENET),
+    "tf_efficientnet_lite1": Tried(240, 1280, 4.1, 10, 75.3, "Apache-2.0", PACKAGE, IMAGENET),
+    "tf_efficientnet_lite2": Tried(260, 1280, 4.8, 10, 73.4, "Apache-2.0", PACKAGE, IMAGENET),
+    "efficientnet_b3": Tried(288, 1536, 10.7, 25, 81.5, "Apache-2.0", HUB, IMAGENET),
+    "vit_small_patch14_dinov2": Tried(224, 768, 21.6, 56, 90.8, "Apache-2.0", HUB, FOUNDATION),
 }
 
 
