@@ -197,7 +197,7 @@ def test_none_is_learned_from_too_few_classes_or_too_many_features():
     rng = np.random.default_rng(0)
     few = Problem.from_arrays(rng.normal(size=(9, 4)), np.arange(9) % 3, np.eye(5), rng.normal(size=(3, 4)))
     assert Familiarity.learn(few) is None
-    wide = Problem.from_arrays(np.ones((8, 4097)), np.arange(8) % 4, np.eye(6), np.ones((2, 4097)))
+    wide = Problem.from_arrays(np.ones((8, 8193)), np.arange(8) % 4, np.eye(6), np.ones((2, 8193)))
     assert Familiarity.learn(wide) is None
 
 

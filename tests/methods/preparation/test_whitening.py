@@ -205,3 +205,8 @@ def test_many_features_give_the_same_lengths_and_angles(make_problem, monkeypatc
         made.append(Whitened.fit(problem).forward(torch.from_numpy(whole(problem.pool)).double()).numpy())
     assert np.allclose(made[0] @ made[0].T, made[1] @ made[1].T, atol=1e-7)
     assert not np.array_equal(*made), "two ways"
+
+
+def test_many_features_that_are_all_equal():
+    problem = Problem.from_arrays(np.ones((8, 1600)), np.arange(8) % 4, np.eye(6), np.ones((2, 1600)))
+    assert np.isfinite(Whitened.fit(problem).of(problem.pool)).all()

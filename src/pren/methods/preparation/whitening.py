@@ -149,6 +149,8 @@ def _leading_of_many(within: Matrix, spread: Matrix, shrinkage: float, kept: int
     root = np.eye(len(within)) if flat_space else cholesky(within + shrinkage * mean * np.eye(len(within)), lower=True)
     half = solve_triangular(root, spread, lower=True)
     both = solve_triangular(root, half.T, lower=True)
+    if not both.any():  # all inputs are equal: no direction leads
+        return solve_triangular(root, np.eye(len(within))[:, :kept], lower=True, trans="T")
     start = np.random.default_rng(0).normal(size=len(within))
     values, vectors = eigsh((both + both.T) / 2, k=kept, which="LA", v0=start)
     found: Matrix = solve_triangular(root, vectors[:, np.argsort(-values)], lower=True, trans="T")
