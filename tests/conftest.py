@@ -17,6 +17,7 @@ from pren.foundation.errors import PrenError
 from pren.foundation.extras import how_to_install
 from pren.images import engines, weights
 from pren.images.precision import check_bfloat16
+from pren.methods.base import Method
 from pren.problem import Problem
 from pren.research import computing
 from pren.research.cells import Result, compute
@@ -146,6 +147,14 @@ def plain_engine():
     """torch runs frozen backbones, unless a test asks for another engine: results are the same without the extra."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engines, "is_accelerated", lambda: True)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def few_rehearsals():
+    """Enough to foretell with: most tests look at something else. Processes of their own rehearse as often as users."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Method, "rehearsals", 3)
         yield
 
 

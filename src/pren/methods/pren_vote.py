@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 ROUNDS = 3  # at most; most often the names stay after the first
 MOST_NAMED = 500  # classes: heads compare every two of them
 MARGIN = 0.3  # a group keeps its usual name unless another leads by this share of the heads
+LABEL = 10.0  # times all heads: what a label of a person counts
 
 
 class PrENVote(PrENPool):
@@ -33,7 +34,7 @@ class PrENVote(PrENPool):
     from its own weights of the coordinates, and names all groups at once (`pren.methods.naming`). φ(g, c) is
     the share of heads that give the group g the name c. A group keeps its usual name unless another leads by
     `MARGIN`. Where a name changes, EM starts again from the groups under their new names. A class whose group has no
-    images keeps its guess and stays empty. A label that a person has given to an image settles the name of its group.
+    images keeps its guess and stays empty. The names agree with as many of a person's labels as they can.
 
     Attributes:
         votes_: (L, L) φ: in the row of an unseen class, the names that the heads give to the group it has now. The rows
@@ -88,8 +89,11 @@ class PrENVote(PrENPool):
                 table.signatures[unseen],
             )
             usual = np.eye(len(votes))[:, names_by(every_fact, groups)[0]]
-            settle(votes, usual, fitted, problem, pool, places)
+            said = told_of(fitted, problem, pool, places)
+            usual[said.any(axis=1)] = 0  # a group about which a person has spoken has no usual name
+            votes += LABEL * said
             named = agreed(votes, usual, groups.weight, MARGIN)
+            votes /= votes.sum(axis=1, keepdims=True)
             if (named == np.arange(len(named))).all():
                 break
             votes = votes[named]
@@ -125,27 +129,23 @@ def groups_of(X: Matrix, fitted: Mixture, prior: Prior, places: Places, evidence
     return Groups(centres, n / (n + alike))
 
 
-def settle(votes: Matrix, usual: Matrix, fitted: Mixture, problem: Problem, pool: Matrix, places: Places) -> None:
-    """Let the labels that a person has given decide the names of the groups that their images are in.
+def told_of(fitted: Mixture, problem: Problem, pool: Matrix, places: Places) -> Matrix:
+    """(u, u) how many labels that a person has given speak for giving a group, by rows, a name, by columns.
 
     Args:
-        votes: (u, u) of the heads; rows of such groups are replaced by the shares of the given labels.
-        usual: (u, u) the names by all that is known; no longer of such groups.
         fitted: The candidates as the pool has placed them.
-        problem: Which images are labelled how.
+        problem: Which inputs are labelled how.
         pool: (N, d).
         places: (u,) where the unseen classes stand among the candidates.
     """
-    images, given = problem.decided()
-    if not len(images):
-        return
+    said = np.zeros((len(places),) * 2)
+    inputs, given = problem.decided()
+    if not len(inputs):
+        return said
     own = {int(place): row for row, place in enumerate(places)}
     labels = np.cumsum(problem.candidates())[given] - 1
-    found = fitted.scores(pool[images]).argmax(axis=1)
-    pairs = [(own[g], own[c]) for g, c in zip(found.tolist(), labels.tolist(), strict=True) if g in own and c in own]
-    said = np.zeros_like(votes)
-    for pair in pairs:
-        said[pair] += 1
-    spoken = said.any(axis=1)
-    votes[spoken] = said[spoken] / said[spoken].sum(axis=1, keepdims=True)
-    usual[spoken] = 0
+    found = fitted.scores(pool[inputs]).argmax(axis=1)
+    for group, label in zip(found.tolist(), labels.tolist(), strict=True):
+        if group in own and label in own:
+            said[own[group], own[label]] += 1
+    return said
