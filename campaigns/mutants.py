@@ -61,7 +61,7 @@ MUTANTS = (
     Mutant("store/checkpoint.py", "rounds[max(rounds)]", "rounds[min(rounds)]", "runs/test_resume.py"),
     Mutant("runs/run.py", "    check_hashes(folder, recorded", "    (folder, recorded", "runs/test_resume.py"),
     Mutant("runs/steps.py", "after(done, ", "after(done, -", "runs/test_fit.py"),
-    Mutant("label/summary.py", "MANY * max(usual, 1)", "MANY * usual", "label/test_summary.py"),
+    Mutant("trust/names.py", "min(float(np.median(there)), float(sizes.mean()))", "float(np.median(there))", "trust"),
 )
 
 

@@ -27,9 +27,10 @@ WORDS = ("it", "striped", "hooves", "swims", "photo", "horse")
 @pytest.fixture
 def folder(tmp_path):
     folder = tmp_path / "mydata"
-    for name in ("images/horse/1.png", "images/tiger/1.png", "unlabelled/1.png", "unlabelled/2.png"):
+    pixels = np.random.default_rng(0).integers(0, 256, (4, 4, 4, 3), dtype=np.uint8)
+    for place, name in enumerate(("images/horse/1.png", "images/tiger/1.png", "unlabelled/1.png", "unlabelled/2.png")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (4, 4), (len(name), int(name[-5]), 0)).save(folder / name)
+        Image.fromarray(pixels[place]).save(folder / name)
     (folder / "signatures.csv").write_text(SIGNATURES)
     (folder / "descriptions.csv").write_text(DESCRIPTIONS)
     return folder

@@ -28,7 +28,7 @@ def frozen(photographs, tiny_weights, tmp_path):
 def test_tune_on_features(frozen, tmp_path):
     tuned = tune(frozen(), tmp_path / "out", trials=3)
     assert (tuned.trials, tuned.failed, len(tuned.folds)) == (3, 0, 2)
-    assert tuned.config.extractor == frozen().extractor
+    assert tuned.config.extractor == frozen().extractor.model_copy(update={"engine": "torch"})
 
 
 def test_compare_on_features(frozen, tmp_path, here):

@@ -8,6 +8,7 @@ from scipy.stats import t
 
 from pren.trust.confidence import Confidence, Reading
 from pren.trust.forecast import MISS_OF_ANOTHER_KIND, USUAL_MISS, WORTH, Known, foretell
+from pren.trust.names import LARGE, Names
 
 
 def pool(rng, count, difficulty):
@@ -48,6 +49,19 @@ def test_clearer_labels_raise_it(rehearsals):
         foretell(pool(rng, 200, 1.0).reading, rehearsals, 7).low
         > foretell(pool(rng, 200, 0.5).reading, rehearsals, 7).high
     )
+
+
+def test_a_group_that_takes_all_of_a_strange_pool_leaves_no_forecast(rehearsals):
+    """Also where a label of a person has settled its name."""
+    L = 10
+    asked = Reading(np.zeros(200, dtype=np.int64), np.full(200, 1.0), np.zeros(200, dtype=bool))
+    sizes, given = np.bincount([0], minlength=L) * 200, np.bincount([0], minlength=L)
+    names = Names(np.eye(L), sizes, given)
+    assert names.crowded == pytest.approx((200 - LARGE * 200 / L) / 200)
+    assert foretell(asked, rehearsals, 7, apart=50.0, names=names).useless
+    even = names._replace(sizes=np.full(L, 20))
+    assert even.crowded == 0
+    assert foretell(asked, rehearsals, 7, names=even).low > 0.5
 
 
 def test_another_kind_of_images_makes_it_wider(rehearsals):

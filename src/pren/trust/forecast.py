@@ -153,6 +153,8 @@ def foretell(
         weights = np.bincount(reading.labels, of_all, minlength=len(certainty)) / len(of_all)
         expected = round(float(weights @ certainty), DIGITS)
         low, high = range_of(weights, certainty, spread, freedom, SPREAD + (KIND if apart != 1.0 else 0.0))
+        if apart != 1.0:  # what has come from elsewhere may have run together, whatever its names
+            low *= 1 - names.crowded
         low, high = min(low, expected) - wider, max(high, expected) + wider
     return Forecast(
         low=max(low, 0.0),

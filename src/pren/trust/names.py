@@ -74,6 +74,12 @@ class Names(NamedTuple):
         large[self.asked], small[self.asked] = odd_sizes(self.sizes[self.asked])
         return large, small
 
+    @property
+    def crowded(self) -> float:
+        """The share of the inputs of these groups that the large ones have beyond `LARGE` times the usual size."""
+        sizes = self.sizes[self.asked]
+        return float(np.maximum(sizes - LARGE * usual_size(sizes), 0).sum() / max(int(sizes.sum()), 1))
+
     def certainty(self) -> Vector:
         """(L,) how likely the name of each group is right, from 0 to 1; 1 where it is no question."""
         agreement = np.clip(self.shares.diagonal(), LEAST_DOUBT, 1 - LEAST_DOUBT)
@@ -91,15 +97,19 @@ class Names(NamedTuple):
 def odd_sizes(sizes: Places) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which of n groups (n,) have swallowed another, by their size, and which have lost most of theirs or all.
 
-    The usual size is the median of the groups with inputs; it is the mean of all n where that is smaller, because a few
-    groups have taken all. With fewer than three groups nothing is usual.
+    With fewer than three groups nothing is usual.
     """
-    there = sizes[sizes > 0]
-    if len(sizes) < EQUALS or not len(there):
+    if len(sizes) < EQUALS or not sizes.any():
         none = np.zeros(len(sizes), dtype=bool)
         return none, none
-    usual = min(float(np.median(there)), float(sizes.mean()))
+    usual = usual_size(sizes)
     return np.greater(sizes, LARGE * usual), np.less(sizes, FEW * usual)
+
+
+def usual_size(sizes: Places) -> float:
+    """The median of the groups (n,) with inputs; the mean of all where that is smaller: a few groups have taken all."""
+    there = sizes[sizes > 0]
+    return min(float(np.median(there)), float(sizes.mean())) if len(there) else 0.0
 
 
 def count(labels: Places, L: int) -> Places:
