@@ -84,9 +84,12 @@ def features(tmp_path_factory, arrays):
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Chromium, driven by playwright; skipped where one of the two is missing."""
+    """Chromium, driven by playwright; skipped where one of the two is missing.
+
+    Not longer than a module: while playwright is there, no other test can run an event loop.
+    """
     playwright = pytest.importorskip("playwright.sync_api", reason="the extra browser is not installed: make browser")
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:

@@ -89,9 +89,9 @@ def run_config(
     fabric, progress = fabric or single_process(), progress or Progress()
     with watching(fabric), ExitStack() as held:
         config = _prepare(config, out, resume, fabric)
-        asked, folder = _asked(command, start, fabric), None
-        if not resume:  # there from the first second, so that a run can go on that is interrupted in any phase
-            folder = _take_folder(config.for_record(asked), out, start, fabric, held)
+        asked = _asked(command, start, fabric)
+        # There from the first second, so that a run can go on that is interrupted in any phase.
+        folder = _take_folder(config.for_record(asked), out, resume, start, fabric, held)
         try:
             method = config.create_method()
             known, answers = open_problem(config, fabric, progress.on_extract) if problem is None else problem
@@ -137,11 +137,19 @@ def _prepare(config: RunConfig, out: str | Path | None, resume: bool, fabric: Fa
 
 
 def _take_folder(
-    config: RunConfig, out: str | Path | None, start: str | Path | None, fabric: Fabric, held: ExitStack
+    config: RunConfig,
+    out: str | Path | None,
+    resume: bool,
+    start: str | Path | None,
+    fabric: Fabric,
+    held: ExitStack,
 ) -> RunFolder | None:
-    """A new run folder, held; None in other processes than the first, and without `out`."""
+    """A new run folder, held; None in other processes than the first, without `out`, and with `resume`.
+
+    Only the first process may have been told to resume: the others need not have the folder.
+    """
     with agreed(fabric):
-        if not fabric.is_global_zero or out is None:
+        if not fabric.is_global_zero or out is None or resume:
             return None
         if start is not None:
             RunFolder.open(start)  # raises if it is damaged
