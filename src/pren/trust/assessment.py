@@ -182,7 +182,7 @@ def assess(
     if gamma and problem.setting == "gzsl":
         method.chosen_gamma_ = choose_gamma(done)
         done = [part.with_gamma(method.chosen_gamma_) for part in done]
-    shares = [float(part.right().mean()) for part in done]
+    shares = [float(part.placed().mean()) for part in done]
     known = [Known(part.reading(), part.right(), part.placed()) for part in done]
     asked = ordered.pool.select(ordered.undecided())  # labels of a person need no forecast
     parts = [Reading.of(method.scores(piece), problem.classes, problem.candidates()) for piece in pieces(asked)]

@@ -103,7 +103,7 @@ def unsteady(shares: Sequence[float]) -> float:
     """By how much more than `WITHIN` the ends may move with the draw: twice their standard error.
 
     Args:
-        shares: Of right labels, in two or more rehearsals.
+        shares: Of labels that are right, or would be under other names of groups, in two or more rehearsals.
     """
     error = float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
     return max(0.0, 2 * ENDS * error - WITHIN)

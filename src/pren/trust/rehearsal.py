@@ -114,7 +114,7 @@ def rehearse(
             fitted = clone(method).fit(rehearsed, fabric)
         names = fitted.name_shares() is not None
         done.append(Rehearsal(fitted.scores(rehearsed.pool), answers, rehearsed.classes, rehearsed.setting, names))
-        if len(done) == total and total < most and unsteady([float(one.right().mean()) for one in done]):
+        if len(done) == total and total < most and unsteady([float(one.placed().mean()) for one in done]):
             total = min(total + STEP, most)
         if on_rehearsal is not None:
             on_rehearsal(len(done), total, float(done[-1].right().mean()))
