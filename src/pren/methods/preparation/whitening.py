@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 from scipy.linalg import cholesky, eigh, solve_triangular
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import ArpackError, eigsh
 from torch import Tensor
 
 from pren.foundation.errors import PrenError
@@ -149,10 +149,11 @@ def _leading_of_many(within: Matrix, spread: Matrix, shrinkage: float, kept: int
     root = np.eye(len(within)) if flat_space else cholesky(within + shrinkage * mean * np.eye(len(within)), lower=True)
     half = solve_triangular(root, spread, lower=True)
     both = solve_triangular(root, half.T, lower=True)
-    if not both.any():  # all inputs are equal: no direction leads
-        return solve_triangular(root, np.eye(len(within))[:, :kept], lower=True, trans="T")
-    start = np.random.default_rng(0).normal(size=len(within))
-    values, vectors = eigsh((both + both.T) / 2, k=kept, which="LA", v0=start)
+    both, start = (both + both.T) / 2, np.random.default_rng(0).normal(size=len(within))
+    try:
+        values, vectors = eigsh(both, k=kept, which="LA", v0=start)
+    except ArpackError:  # many directions lead alike, or none does
+        values, vectors = eigh(both, subset_by_index=(len(both) - kept, len(both) - 1))
     found: Matrix = solve_triangular(root, vectors[:, np.argsort(-values)], lower=True, trans="T")
     return found
 
