@@ -91,8 +91,8 @@ class FeatureCache:
         if missing > free:
             raise PrenError(
                 "disk-full",
-                f"{self.folder} has {free / 1e9:.1f} GB free, but {images} photographs need up to "
-                f"{missing / 1e9:.1f} GB: choose another folder (--cache DIR), or a later stage (--train-from).",
+                f"{self.folder} has {free / 1e6:,.1f} MB free, but {images} photographs need up to "
+                f"{missing / 1e6:,.1f} MB: choose another folder (--cache DIR), or a later stage (--train-from).",
             )
         if missing > WORTH_SAYING:
             log.info("The cache of %d photographs takes up to %.1f GB in %s.", images, missing / 1e9, self.folder)
