@@ -53,7 +53,7 @@ class Reviewer:
 
     def rested(self):
         """The state when nothing is being fitted any more and all answers have counted."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while time.monotonic() < end:
             if self.session.learned:
                 return self.state()
