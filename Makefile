@@ -23,7 +23,7 @@ demo: $(VENV)/.installed-run  ## label a pile of embedded images, compare PrEN w
 # fitted models, and lets a worker that is done take tests of the other.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-check: lint  ## lint and the quick tests (no command line, no backbones): for while you work, half a minute
+check: lint  ## lint and the quick tests (no command line, no backbones): for while you work, about a minute
 	$(PYTEST) -m "not slow" --ignore tests/integration --hypothesis-profile quick $(ARGS)
 
 test: $(VENV)/.installed-dev  ## run all tests on $JOBS processes (2 unless told)

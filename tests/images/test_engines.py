@@ -19,6 +19,8 @@ from pren.images.extraction import Extractor, FrozenBackbone, extract
 from pren.images.photographs import recorded_backbone
 from pren.images.side_by_side import SideBySide
 
+pytestmark = pytest.mark.slow
+
 TINY = "test_resnet"
 SHAPE = (3, 32, 32)
 CPU = torch.device("cpu")

@@ -21,6 +21,8 @@ from pren.label import predictor as module
 from pren.problem import UNKNOWN, ClassTable, Problem
 from pren.problem.inputs import ArrayInputs
 
+pytestmark = pytest.mark.slow
+
 TINY = "test_resnet"
 SMALL = {"heads": 3, "hidden": (8,), "rounds": 1, "initial_batches": 2, "batches": 2, "batch_size": 4}
 

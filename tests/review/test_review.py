@@ -18,6 +18,8 @@ from pren.review.session import Session
 
 from .conftest import EVIL
 
+pytestmark = pytest.mark.slow
+
 HERE = "http://127.0.0.1:8000"
 
 

@@ -10,6 +10,8 @@ from pren.store.folder import RunFolder
 
 from .conftest import SMALL, Interrupted
 
+pytestmark = pytest.mark.slow
+
 SOME = {"backbone": "test_resnet", "rehearsals": 2, "seed": 1}
 PHASES = {
     "reading": ("pren.store.config.RunConfig.load_data", {"method": "eszsl"}),
