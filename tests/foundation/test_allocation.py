@@ -62,3 +62,41 @@ def test_a_c_library_that_cannot_be_told(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
     assert keep_memory() is False
+
+
+# What a process holds after threads have freed what they took, one thread after the other.
+THREADS = """
+import sys, threading
+from pren.foundation.allocation import keep_memory, share_memory
+keep_memory()
+print(share_memory() if sys.argv[1] == "share" else None)
+
+def work(done, next_one):
+    blocks = [bytearray(100_000) for _ in range(300)]
+    del blocks
+    next_one.set()
+    done.wait()
+
+done = threading.Event()
+for _ in range(10):  # all stay: a thread takes over the heap of one that has ended
+    next_one = threading.Event()
+    threading.Thread(target=work, args=(done, next_one)).start()
+    next_one.wait()
+print(int(open("/proc/self/statm").read().split()[1]) * 4096)
+done.set()
+"""
+
+
+@glibc
+@pytest.mark.slow
+def test_threads_share_what_they_free():
+    plain = {name: value for name, value in os.environ.items() if name not in SET_BY_HAND}
+
+    def held(way):
+        command = [sys.executable, "-c", THREADS, way]
+        told, size = subprocess.run(command, check=True, capture_output=True, text=True, env=plain).stdout.split()
+        return told, int(size)
+
+    (told, shared), (_, apart) = held("share"), held("apart")
+    assert told == "True"
+    assert apart - shared > 100_000_000

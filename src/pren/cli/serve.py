@@ -13,6 +13,7 @@ import typer
 from pren.cli.bundles import bundled
 from pren.cli.options import Threads, WeightsFile, running_option
 from pren.cli.output import Talk, say, show_log
+from pren.foundation.allocation import share_memory
 from pren.foundation.extras import need
 
 TOKEN = "PREN_TOKEN"  # nosec B105: the name of a variable
@@ -72,6 +73,7 @@ def serve(
     if access.token is not None and os.environ.get(TOKEN):
         access = replace(access, token=os.environ[TOKEN])
     limits = Limits(most.max_bytes, most.max_pixels, most.max_inputs, most.max_seconds, most.max_waiting)
+    share_memory()
     app = make_service(run, access, limits, weights)
     with closing(listen(where.host, where.port)) as listening:
 
