@@ -2,7 +2,10 @@
 processes."""
 
 import json
+import os
+import shutil
 import socket
+from importlib import resources
 from importlib.util import find_spec
 
 import numpy as np
@@ -280,3 +283,29 @@ def experiments(tmp_path_factory):
     }
     (folder / "tuned" / "study.json").write_text(json.dumps(study))
     return folder
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, driven by playwright; skipped where one of the two is missing.
+
+    Not longer than a module: while playwright is there, no other test can run an event loop.
+    """
+    playwright = pytest.importorskip("playwright.sync_api", reason="the extra browser is not installed: make browser")
+    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip("no browser is installed: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """The source of axe-core, which a package carries; skipped where there is none."""
+    pytest.importorskip("axe_playwright_python", reason="the extra browser is not installed: make browser")
+    return (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")

@@ -1,7 +1,6 @@
 """A run on photographs whose names are hostile, and its report; a browser, where there is one."""
 
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -80,24 +79,6 @@ def features(tmp_path_factory, arrays):
 
 
 # --- a browser -----------------------------------------------------------------------------------------------------
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Chromium, driven by playwright; skipped where one of the two is missing.
-
-    Not longer than a module: while playwright is there, no other test can run an event loop.
-    """
-    playwright = pytest.importorskip("playwright.sync_api", reason="the extra browser is not installed: make browser")
-    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        pytest.skip("no browser is installed: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 class Page:

@@ -1,7 +1,6 @@
 """Reports as a person sees them, in a real browser: every width, light and dark, on paper, by keyboard."""
 
 import socket
-from importlib import resources
 
 import pytest
 
@@ -18,13 +17,6 @@ WIDTHS = [1280, 390]
 def pages(hostile, experiments, tmp_path_factory):
     out = tmp_path_factory.mktemp("pages") / "experiments.html"
     return {"run": hostile.paths.report, "experiments": report_experiments(experiments, out).path}
-
-
-@pytest.fixture(scope="session")
-def axe():
-    """The source of axe-core, which a package carries; skipped where there is none."""
-    pytest.importorskip("axe_playwright_python", reason="the extra browser is not installed: make browser")
-    return (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -18,26 +17,7 @@ from .conftest import EVIL
 
 pytestmark = pytest.mark.slow
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SHOTS = os.environ.get("PREN_SHOTS")  # a folder for pictures that a person looks at
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="the extra browser is not installed: make browser")
-    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        pytest.skip("no browser is installed: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture(scope="module")
-def axe():
-    pytest.importorskip("axe_playwright_python", reason="the extra browser is not installed: make browser")
-    return (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
 class Program:
