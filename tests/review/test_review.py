@@ -231,6 +231,16 @@ def test_the_new_run_is_an_ordinary_run(reviewer, pile):
     assert len(list((sorted_into / "grey").iterdir())) == 8
 
 
+def test_the_same_address_predicts(reviewer, pile):
+    photograph = pile[0] / "photographs" / "unlabelled" / "trip" / "photo_02.png"
+    body = reviewer.client.post(
+        "/predict?top=1", content=photograph.read_bytes(), headers={"content-type": "image/png"}
+    )
+    assert body.status_code == 200, body.text
+    (guess,) = body.json()["predictions"][0]["classes"]
+    assert guess["name"] == reviewer.labels()["trip/photo_02.png"]
+
+
 def test_only_folders_of_photographs_can_be_reviewed(tmp_path, arrays):
     import numpy as np
 

@@ -11,6 +11,7 @@ import typer
 from pren.cli.bundles import bundled
 from pren.cli.options import RunData, RunPath, Threads, command_line
 from pren.cli.output import Talk, say, show_log
+from pren.foundation.allocation import share_memory
 from pren.foundation.extras import need
 
 
@@ -29,7 +30,7 @@ def review(
     Every answer is kept at once, in labels.csv of the data. Ctrl-C ends; the same command goes on.
     """
     show_log(talk)
-    for package in ("fastapi", "uvicorn"):
+    for package in ("fastapi", "uvicorn", "prometheus_client", "python_multipart"):
         need(package, "review")
     from pren.review.guard import Access
     from pren.review.reviewing import make_review
@@ -38,6 +39,7 @@ def review(
     from pren.review.session import Session
 
     access = Access.at("127.0.0.1")
+    share_memory()
     with (
         closing(listen("127.0.0.1", port)) as listening,
         closing(Session(run, where.said(), command_line())) as session,

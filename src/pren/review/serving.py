@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from pren.label.predictor import Predictor
 from pren.review.admission import Limits
@@ -31,7 +31,13 @@ def make_service(
         limits: What it takes at most.
         weights: The file with the frozen backbone's weights, if it has moved.
     """
-    limits, meter, opened = limits or Limits(), Meter(), open_model(run)
+    routers, batcher = service_of(run, limits or Limits(), weights)
+    return make_app(access, routers, [batcher])
+
+
+def service_of(run: str | Path, limits: Limits, weights: str | None) -> tuple[list[APIRouter], Batcher]:
+    """What answers for the model of `make_service`, and what has to run meanwhile."""
+    meter, opened = Meter(), open_model(run)
     predictor = Predictor(opened.method, weights, trust=Trust.load(run))
     batcher = Batcher(predictor, meter.batches.observe)
-    return make_app(access, [service_router(batcher, opened.recipe, limits, meter), metrics_router(meter)], [batcher])
+    return [service_router(batcher, opened.recipe, limits, meter), metrics_router(meter)], batcher
