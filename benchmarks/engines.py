@@ -20,7 +20,7 @@ from benchmarks.extraction import photographs
 from benchmarks.tables import Table
 from benchmarks.timing import Settings
 from pren.images.cache import FeatureCache
-from pren.images.engines import OPENVINO, TORCH, EngineName, is_installed
+from pren.images.engines import HALF, OPENVINO, TORCH, EngineName, has_bfloat16, is_installed
 from pren.images.extraction import WORKERS, Extractor, FrozenBackbone, extract
 from pren.images.files import ImageFiles
 from pren.images.folders import list_images
@@ -41,7 +41,9 @@ def run(settings: Settings) -> list[Table]:
     count, few, turns, size = 64, 24, 3, SIZE
     if settings.quick:
         names, count, few, turns, size = ("test_efficientnet",), 3, 2, 1, (800, 600)
-    engines: list[EngineName] = [each for each in (TORCH, OPENVINO) if is_installed(each)]
+    engines: list[EngineName] = [TORCH]
+    if is_installed():
+        engines += [OPENVINO, HALF] if has_bfloat16() else [OPENVINO]
     costs = [f"{each}: ms of a core" for each in engines]
     rates = [f"{each}: photographs/s" for each in engines]
     table = Table(

@@ -49,6 +49,20 @@ def test_the_time_for_a_photograph(tmp_path, draw_files, tiny):
     assert not list(ticks)
 
 
+def test_a_trial_is_of_the_photographs(tmp_path, draw_files, tiny, monkeypatch):
+    """An engine may check itself on the first images, and black ones tell nothing."""
+    files, seen = draw_files(tmp_path / "images", 3), []
+    monkeypatch.setattr(type(tiny), "__call__", lambda self, images, device: seen.append(images))
+    seconds_for_one(tiny, files, CPU)
+    images = files.prepared(tiny.preprocessing)
+    for place, image in enumerate(seen[0]):
+        assert np.array_equal(image.numpy(), images.read(place % 3).levels)
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"")
+    seconds_for_one(tiny, type(files)(tmp_path, ["broken.png"]), CPU)
+    assert seen[2].shape == seen[0].shape
+
+
 def test_what_takes_long_is_said_beforehand(tmp_path, draw_files, tiny, monkeypatch, caplog):
     monkeypatch.setattr(duration, "WORTH_A_TRIAL", 3)
     monkeypatch.setattr(duration, "seconds_for_one", lambda frozen, files, device: 60.0)

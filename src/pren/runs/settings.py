@@ -56,7 +56,8 @@ class Settings:
         mirrored: Whether to average features over a photograph and its mirror image.
         quality: How much time to spend on backbones: "fast", "good" or "best".
         size: The side of a frozen backbone's images in pixels; None for the usual one.
-        engine: What runs a frozen backbone: "torch" or "openvino"; None for the fastest here.
+        engine: What runs a frozen backbone: "torch", "openvino" or "openvino-bfloat16"; None for OpenVINO on CPUs if
+            it is installed, in float32, and else torch.
         frozen: Whether not to train the backbone, also if the method can.
         train_from: The first stage to train.
         finetune: Whether to train the backbone on the seen classes first.
