@@ -12,7 +12,7 @@ from refusals import refused
 from torch import nn
 
 from pren.foundation.extras import how_to_install
-from pren.images import engines, precision
+from pren.images import engines, trials
 from pren.images.cache import FeatureCache
 from pren.images.engines import (
     LIKENESS,
@@ -144,12 +144,27 @@ np.save(folder + "/features.npy", np.arange(len(images) * 4, dtype=np.float32).r
 @real
 @pytest.mark.parametrize(("program", "why"), [(DIES, "ends"), (OTHERS, "cosine")])
 def test_a_cpu_that_fails_in_bfloat16_is_refused_before_it_is_used(monkeypatch, program, why):
-    monkeypatch.setattr(precision, "TRIAL_OF_OPENVINO", program)
+    monkeypatch.setattr(trials, "OF_BFLOAT16", program)
     engine = OpenVINOEngine(nn.Flatten(), (1, 2, 2), (4,), "mine", half=True)
     assert engine(levels(0, (1, 2, 2))).shape == (0, 4), "nothing to try it on"
     with refused(f"precision-cpu mine {why} --engine openvino"):
         engine(levels(3, (1, 2, 2)))
     assert engine._requests is None, "it is tried again, not used"
+
+
+@real
+def test_a_cpu_on_which_openvino_dies_gets_torch(monkeypatch, caplog):
+    monkeypatch.setattr(engines, "is_accelerated", lambda: False)
+    assert choose_engine(None) == nearest("openvino") == "openvino", "it works here"
+    trials.openvino_works.cache_clear()
+    monkeypatch.setattr(trials, "OF_OPENVINO", DIES)
+    try:
+        assert choose_engine(None) == nearest("openvino") == "torch"
+        assert "OpenVINO does not work" in caplog.text
+        with refused("engine-refused --engine torch"):
+            choose_engine("openvino")
+    finally:
+        trials.openvino_works.cache_clear()
 
 
 @real
@@ -249,6 +264,7 @@ def test_openvino_runs_where_it_is_and_only_a_cpu_is(monkeypatch):
     ):
         monkeypatch.setattr(engines, "find_spec", lambda module, there=installed: there or None)
         monkeypatch.setattr(engines, "is_accelerated", lambda there=accelerated: there)
+        monkeypatch.setattr(engines, "openvino_works", lambda: True)
         assert choose_engine(None) == chosen
         assert choose_engine("torch") == "torch"
         assert Extractor(backbone=TINY).resolved().engine == chosen

@@ -8,7 +8,7 @@ import pytest
 import torch
 from refusals import refused
 
-from pren.images import precision
+from pren.images import precision, trials
 from pren.images.backbones import check_takes, create_backbone
 
 PHOTO = (3, 32, 32)
@@ -39,7 +39,7 @@ def trial(monkeypatch):
 )
 def test_a_cpu_that_dies_of_bfloat16_is_refused_before_anything_is_computed(trial, monkeypatch, program, refusal):
     trial(program)
-    monkeypatch.setattr(precision, "SECONDS", 0.3 if "sleep" in program else 60)
+    monkeypatch.setattr(trials, "SECONDS", 0.3 if "sleep" in program else 60)
     rough, _ = create_backbone("test_resnet", PHOTO, seed=0, precision="bfloat16")
     monkeypatch.setattr(rough.model, "forward", None)
     with refused(refusal):

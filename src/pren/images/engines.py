@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from pren.foundation.errors import PrenError
 from pren.foundation.extras import need
-from pren.images.precision import BFLOAT16, features_in_bfloat16
+from pren.images.trials import BFLOAT16, features_in_bfloat16, openvino_works
 
 log = logging.getLogger(__name__)
 
@@ -41,12 +41,15 @@ def choose_engine(asked: EngineName | None) -> EngineName:
     """The engine for frozen networks: what was asked for, or OpenVINO if it is installed and there is only a CPU.
 
     Raises:
-        PrenError: If OpenVINO was asked for and is not installed, or bfloat16 and the CPU does not have it.
+        PrenError: If OpenVINO was asked for and is not installed or does not work, or bfloat16 and the CPU does not
+            have it.
     """
     if asked is None:
-        return OPENVINO if is_installed() and not is_accelerated() else TORCH
+        return OPENVINO if is_installed() and not is_accelerated() and _works_here() else TORCH
     if asked != TORCH:
         _openvino()
+        if not openvino_works():
+            raise PrenError("engine-refused", f"OpenVINO does not work on this CPU: use torch (--engine {TORCH}).")
     if asked == HALF and not has_bfloat16():
         raise PrenError("precision-cpu", f"This CPU has no bfloat16: use float32 (--engine {OPENVINO}).")
     return asked
@@ -54,9 +57,16 @@ def choose_engine(asked: EngineName | None) -> EngineName:
 
 def nearest(engine: EngineName | None) -> EngineName:
     """A model's engine, or the one on this machine whose features are most like its: of float32, of torch."""
-    if engine in (None, TORCH) or not is_installed():
+    if engine in (None, TORCH) or not is_installed() or not _works_here():
         return TORCH
     return HALF if engine == HALF and has_bfloat16() else OPENVINO
+
+
+def _works_here() -> bool:
+    if works := openvino_works():
+        return works
+    log.warning("OpenVINO does not work on this CPU: torch runs frozen backbones, at less than half its speed.")
+    return works
 
 
 def is_installed() -> bool:
@@ -65,7 +75,7 @@ def is_installed() -> bool:
 
 
 def has_bfloat16() -> bool:
-    """Whether the CPU announces instructions for bfloat16; not all keep their word, see `precision`."""
+    """Whether the CPU announces instructions for bfloat16; not all keep their word, see `trials`."""
     return "BF16" in _core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
