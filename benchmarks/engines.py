@@ -33,7 +33,7 @@ NOISE = 4.0  # levels, of a camera in daylight
 def run(settings: Settings) -> list[Table]:
     """One table."""
     names: tuple[str, ...] = BACKBONES
-    count, few, turns, size = 64, 12, 3, SIZE
+    count, few, turns, size = 32, 6, 3, SIZE
     if settings.quick:
         names, count, few, turns, size = ("test_efficientnet",), 3, 2, 1, (800, 600)
     engines: list[EngineName] = [TORCH]

@@ -11,9 +11,10 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from pren.foundation.extras import how_to_install
-from pren.images import engines, extraction
+from pren.images import engines, extraction, quality
 from pren.images.quality import Chosen
 from pren.images.torchvision_operators import import_timm
+from pren.images.weights import PACKAGES
 from pren.runs import settings
 from pren.store.folder import result_files
 from pren.store.manifest import CHECKSUM_LINE, with_checksum, write_manifest
@@ -274,13 +275,17 @@ class TestFit:
         good("fit", "--resume", "default")
         good("predict", "default", mydata / "unlabelled", "--out", "labels.csv")
 
-    @pytest.mark.parametrize("frozen", [(), ("--frozen",)])
-    def test_a_backbone_whose_weights_are_installed_needs_no_name(self, good, mydata, no_hub, frozen):
-        said = good("fit", "mydata", *frozen, "--out", "run").err
-        assert ("features of the frozen backbone tf_efficientnet_lite0 (choose another with --backbone)" in said) is (
-            not frozen
-        )
-        assert "backbone: tf_efficientnet_lite0" in Path("run/config.yaml").read_text()
+    def test_backbones_whose_weights_are_installed_need_no_name(self, good, mydata, no_hub, monkeypatch):
+        names = list(PACKAGES)[:2]
+        monkeypatch.setattr(quality, "PACKAGES", dict.fromkeys(names))
+        chosen = f"features of the frozen backbone {'+'.join(names)} (choose another with --backbone)"
+        for frozen in ((), ("--frozen",)):
+            out = f"run{len(frozen)}"
+            said = good("fit", "mydata", *frozen, "--out", out).err
+            assert (chosen in said, f"{quality.LARGE} would be better" in said) == (not frozen, True)
+            assert f"backbone: {'+'.join(names)}" in Path(out, "config.yaml").read_text()
+        extracted = json.loads(good("extract", "mydata", "--json").out)
+        assert (extracted["facts"]["backbone"], extracted["extracted"]) == ("+".join(names), 0), "as fit does"
 
     def test_without_a_hub_or_weights_what_to_install_is_named(self, bad, mydata, no_hub, monkeypatch):
         monkeypatch.setattr("pren.images.weights.find_spec", lambda module: None)
