@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import pren
+from pren.images import quality
 
 from .conftest import blocks, name
 
@@ -40,6 +41,7 @@ def test_blocks_run_and_print_what_they_should(page, tmp_path, monkeypatch, caps
 def test_blocks_run_with_a_folder_of_photographs(page, photographs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PREN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(quality, "PACKAGES", ["tf_efficientnet_lite0"])  # one backbone, to be quick
     shutil.copy(photographs / "unlabelled" / "0.png", "photo.jpg")
     photographs.rename("mydata")
     left = execute(page)
