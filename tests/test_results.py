@@ -34,6 +34,7 @@ def test_there_are_results():
         "cub-ps-gzsl",
         "cub-ps-gzsl-prepared",
         "cub-ps-zsl",
+        "cub-ps-zsl-foundation",
         "cub-ps-zsl-prepared",
         "cub-ss-zsl",
         "cub-ss-zsl-prepared",
