@@ -65,7 +65,7 @@ def test_what_a_swap_changes_is_what_it_changes(size):
 
 
 @settings(max_examples=30)
-@given(sizes)
+@given(st.tuples(st.integers(2, 6), st.integers(1, 4), st.integers(0, 99)))
 def test_what_follows_from_a_swap_is_what_a_fresh_look_finds(size):
     groups, (means, A) = drawn(*size)
     rng = np.random.default_rng(size[2])
@@ -74,11 +74,7 @@ def test_what_follows_from_a_swap_is_what_a_fresh_look_finds(size):
     now = Standing.of(groups, means, A, named)
     changes = swap_changes(now, everyone)
     for _ in range(3):
-        pairs = (
-            rng.integers(0, size[0], size=(H, 2))
-            if size[0] == 1
-            else np.array([rng.permutation(size[0])[:2] for _ in range(H)])
-        )
+        pairs = np.array([rng.permutation(size[0])[:2] for _ in range(H)])
         for h, (r, s) in enumerate(pairs):
             named[h, [r, s]] = named[h, [s, r]]
         now = follow(now, changes, pairs)
