@@ -25,8 +25,7 @@ from pren.methods.registry import METHODS
 from pren.methods.storage import MODEL_FILE
 from pren.store.config import RunConfig
 from pren.store.folder import PREDICTIONS, REPORT_FILE, Figures, RunFolder
-from pren.trust import Forecast
-from pren.trust.mixed import known_of
+from pren.trust import Forecast, mixed, sources
 
 # Parameters for photographs, which have no effect on features of a frozen backbone.
 OF_IMAGES = set("backbone weights geometry backbone_lr augmentation precision train_statistics".split())
@@ -208,9 +207,8 @@ class RunResult(RunState):
         lines = [NOT_REHEARSED if self.forecast is None else self.forecast.sentence()]
         if self.forecast is not None and self.forecast.corrections is not None:
             lines.append(self.forecast.corrections.sentence())
-        pile = known_of(self.config.record.get("source", {}))
-        if pile is not None:
-            lines.append(pile.sentence())
+        source = self.config.record.get("source", {})
+        lines += [found.sentence() for found in (mixed.known_of(source), sources.known_of(source)) if found is not None]
         if self.figures is not None:
             shown = ((TITLES[name], getattr(self.figures, name)) for name in FIGURES[self.config.setting])
             figures = ", ".join(f"{title} {100 * value:.1f}" for title, value in shown if value is not None)
