@@ -19,7 +19,7 @@ from pren.methods.preparation import PREPARATIONS
 from pren.methods.preparation.whitening import MOST_FEATURES
 from pren.problem import Problem
 
-FEWEST = 8  # seen classes: with fewer, chance decides
+FEWEST = 15  # seen classes: with fewer, chance decides
 RATIOS = (0.5, 1.0, 2.0)  # of the second of two sources to the first
 ALONE = 0.02  # a source is left out if that tells by so much more
 
