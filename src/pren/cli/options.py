@@ -63,7 +63,7 @@ Signatures = Annotated[
     data_option(
         "--signatures",
         metavar="NAME[,NAME]",
-        help="How to describe the classes: attributes (default), sentences, names, or several of them.",
+        help="How to describe the classes: attributes, sentences, descriptions, names, or several of them.",
     ),
 ]
 Encoder = Annotated[
