@@ -16,12 +16,13 @@ import numpy as np
 from benchmarks.names import KINDS, Numbers, problems
 from benchmarks.tables import Table
 from pren.methods.registry import create
-from pren.problem import Problem
+from pren.problem import Problem, Setting
 from pren.problem.inputs import ArrayInputs
 from pren.runs.piles import settled
 from pren.trust.mixed import Mixed
 
 SHARES = (0.0, 0.1, 0.4)  # of the labelled photographs that are in the pool instead
+SETTINGS: tuple[Setting, ...] = ("zsl", "gzsl")
 DESCRIPTIONS = ("attributes", "sentences")
 
 
@@ -40,14 +41,17 @@ def pile(problem: Problem, truth: Numbers, share: float, draw: int) -> tuple[Pro
     return mixed, np.concatenate([truth, labels[moved]])[order]
 
 
-def right(problem: Problem, truth: Numbers) -> float:
-    """Per cent of the pool."""
+def right(pile: Problem, setting: Setting, truth: Numbers) -> float:
+    """Per cent of the pool that is right in a setting."""
+    problem = replace(pile, setting=setting)
+    problem._learned.update(pile._learned)  # preparation knows no setting
     found = create("pren-vote").fit(problem).predict(problem.pool)
+    pile._learned.update(problem._learned)
     return 100 * float((found == problem.classes.named(truth)).mean())
 
 
 def of_draw(seen: int, unseen: int, draw: int, share: float) -> dict[str, list[float]]:
-    """For each description: the true share of seen classes, the one that is found, whether it is said; what is right."""
+    """For each description: the share of seen classes, what is found of it, whether it is said, and what is right."""
     described = {name: (problem, truth) for name, problem, truth in problems(seen, unseen, draw)}
     first, classes = pile(*described[DESCRIPTIONS[0]], share, draw)
     first = replace(first, setting="gzsl")
@@ -57,7 +61,7 @@ def of_draw(seen: int, unseen: int, draw: int, share: float) -> dict[str, list[f
     rows = {}
     for name in DESCRIPTIONS:
         other = first.redescribed(described[name][0].classes.signatures, {})
-        results = {setting: right(replace(other, setting=setting), classes) for setting in ("zsl", "gzsl")}
+        results = {setting: right(other, setting, classes) for setting in SETTINGS}
         rows[name] = [*known, results["zsl"], results[found.setting], results["gzsl"]]
     return rows
 
