@@ -4,12 +4,13 @@ Draws FIRST to LAST - 1 of problems from CUB's 150 seen classes, each with four 
 attributes, 15 of them as yes or no, sentences, and the last two together, as `pren fit` joins them. METHOD is a name
 with parameters, as for `benchmarks.drawn`. A method that names groups is rehearsed, too: does its forecast hold, are
 sure labels right, and are wrong names among those to check? What `pren-vote` does was chosen on draws 0 to 19; no test
-class has a part in them. PREN_DATA says where CUB is.
+class has a part in them. PREN_DATA says where CUB is; --help has more.
 """
 
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
@@ -135,7 +136,9 @@ def foretold(model: Method, problem: Problem, scores: Values, found: Numbers, tr
     return Foretold(forecast.low, forecast.high, float(right.mean()), forecast.useless, *counts)
 
 
-def run(first: int, last: int, methods: list[str]) -> tuple[Table, Table, Table]:
+def run(
+    first: int, last: int, methods: list[str], only: str | None = None, rehearse: bool = True
+) -> tuple[Table, Table, Table]:
     """Top-1 of methods in every cell, how many of the names to check are wrong, and whether forecasts hold."""
     right: dict[tuple[str, str], list[float]] = {}
     names: dict[tuple[str, str], list[Name]] = {}
@@ -143,7 +146,7 @@ def run(first: int, last: int, methods: list[str]) -> tuple[Table, Table, Table]
     for kind, (seen, unseen) in KINDS.items():
         for draw in range(first, last):
             for description, problem, truth in problems(seen, unseen, draw):
-                for method in methods:
+                for method in methods if only in (None, description) else ():
                     name, *settings = method.split(":")
                     model = create(name, **parse_assignments(settings)).fit(problem)
                     scores = model.scores(problem.pool)
@@ -151,7 +154,7 @@ def run(first: int, last: int, methods: list[str]) -> tuple[Table, Table, Table]
                     cell = f"{kind}, {description}"
                     right.setdefault((method, cell), []).append(100 * float((found == truth).mean()))
                     names.setdefault((method, cell), []).extend(named(model, problem, found, truth))
-                    if model.name_shares() is not None:
+                    if rehearse and model.name_shares() is not None:
                         told = foretold(model, problem, scores, found, truth)
                         forecasts.setdefault(f"{method}, {cell}", []).append(told)
             print(kind, draw, file=sys.stderr, flush=True)
@@ -212,5 +215,13 @@ def _forecasts(forecasts: dict[str, list[Foretold]]) -> Table:
 
 
 if __name__ == "__main__":
-    for table in run(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or DEFAULT):
-        print(table.markdown(), end="\n\n")
+    parser = ArgumentParser()
+    parser.add_argument("first", type=int)
+    parser.add_argument("last", type=int)
+    parser.add_argument("methods", nargs="*", default=DEFAULT)
+    parser.add_argument("--only", choices=[*DESCRIPTIONS, TOGETHER], help="one description")
+    parser.add_argument("--labels", action="store_true", help="without rehearsals")
+    said = parser.parse_args()
+    for table in run(said.first, said.last, said.methods, said.only, not said.labels):
+        if table.rows:
+            print(table.markdown(), end="\n\n")
