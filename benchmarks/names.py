@@ -205,7 +205,8 @@ def _forecasts(forecasts: dict[str, list[Foretold]]) -> Table:
         "of them right (%)",
     ]
     table = Table(f"Forecasts, {REHEARSALS} rehearsals each", columns)
-    for cell, found in {**forecasts, "all": [each for some in forecasts.values() for each in some]}.items():
+    everything = {"all": [each for some in forecasts.values() for each in some]} if forecasts else {}
+    for cell, found in {**forecasts, **everything}.items():
         inside = np.mean([each.low <= each.right <= each.high for each in found])
         width = np.median([each.high - each.low for each in found])
         useless, sure = np.mean([each.useless for each in found]), sum(each.sure for each in found)
