@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pren.evaluation import FIGURES, TITLES
 from pren.images.engines import OPENVINO
+from pren.images.look import Look
 from pren.label.formats import write_labels
 from pren.label.names import GroupName, group_names, names_to_check
 from pren.label.outcome import Outcome
@@ -211,6 +212,9 @@ class RunResult(RunState):
         pile = known_of(self.config.record.get("source", {}))
         if pile is not None:
             lines.append(pile.sentence())
+        look = Look.known(self.config.record.get("source"))
+        if look is not None:
+            lines.append(look.sentence())
         if self.figures is not None:
             shown = ((TITLES[name], getattr(self.figures, name)) for name in FIGURES[self.config.setting])
             figures = ", ".join(f"{title} {100 * value:.1f}" for title, value in shown if value is not None)
