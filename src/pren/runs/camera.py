@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -35,8 +36,9 @@ LIGHTER, SHARPER = 25.0, 0.7  # levels of light, and logarithms of power, that a
 CRUDE, CRUDER = 60, 15  # the quality of a JPEG that is seen, and how much less than that of others
 SEEN_FROM = 1.5 * LARGEST  # pixels from which compression is not seen
 BLURS, NOISES = (0.0, 0.7, 1.5, 2.5, 4.0, 6.0), (0.0, 5.0, 10.0, 18.0, 30.0, 45.0)
-ROUGHLY, NEARLY, TRIES = 6, 16, 30
-FINE = slice(4, 7)  # the signs that blur and noise change most
+ROUGHLY, NEARLY, TRIES = 6, 12, 24
+COLOUR, LIGHT, CONTRAST, SHARP, FINE = 0, 1, 2, (5, 6), slice(4, 7)  # the places of signs
+GREY, FLAT, FAINT = 0.05, 0.95, 1e-6
 REHEARSED, DRAWS = 600, 3
 Matrix = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -68,7 +70,7 @@ def find_look(problem: Problem, store: FeatureStore, fabric: Fabric) -> Look | N
     before = distance(features[0], labels[good], features[1], unseen)
     if before.by_chance < FAR:
         return None
-    look = match(Sample.of(train, places), labels, Sample.of(pool, others), unseen)
+    look = match(Sample.of(train, places), problem.labels, Sample.of(pool, others), unseen)
     if look == Look():
         return None
     frozen, readable = store.backbones, train.select(places[good])
@@ -88,7 +90,7 @@ def match(labelled: Sample, labels: Places, pool: Sample, unseen: int) -> Look:
 
     Args:
         labelled: Some labelled photographs.
-        labels: The class of each, also of those that cannot be read.
+        labels: The classes of all labelled photographs.
         pool: Some of the pool.
         unseen: How many classes it has.
     """
@@ -96,54 +98,54 @@ def match(labelled: Sample, labels: Places, pool: Sample, unseen: int) -> Look:
         return Look()
     own, theirs = labels[labelled.places], pool.signs.mean(axis=0)
 
-    def clear(known: Matrix) -> list[bool]:
-        return [distance(known[:, [s]], own, pool.signs[:, [s]], unseen).by_chance > CLEAR for s in range(7)]
+    def clear(known: Matrix, sign: int) -> bool:
+        return distance(known[:, [sign]], own, pool.signs[:, [sign]], unseen).by_chance > CLEAR
 
-    look = _toned(Look(), labelled.signs, theirs, clear(labelled.signs))
-    known = signs(labelled.images, look)
-    gaps, differs = np.abs(known.mean(axis=0) - theirs), clear(known)
+    known, ours = labelled.signs, labelled.signs.mean(axis=0)
+    darker = abs(theirs[LIGHT] - ours[LIGHT]) > LIGHTER and clear(known, LIGHT)
+    flatter = theirs[CONTRAST] < LESS * ours[CONTRAST] and clear(known, CONTRAST)
+    tone = partial(_lit, theirs=theirs) if darker or flatter else lambda look, known: look
+    look = tone(Look(), known)
+    known = signs(labelled.images, look)  # less contrast is less colour
+    colour = known[:, COLOUR].mean()
+    if theirs[COLOUR] < LESS * colour and clear(known, COLOUR):
+        share = float(theirs[COLOUR] / colour)
+        look = look.model_copy(update={"colour": round(share, 2) if share > GREY else 0.0})
+    gaps = np.abs(known.mean(axis=0) - theirs)
     quality, side = int(np.median(pool.qualities)), int(min(np.median(pool.sides), LARGEST))
     crude = quality <= min(CRUDE, np.median(labelled.qualities) - CRUDER) and np.median(pool.sides) < SEEN_FROM
-    if crude or any(differs[s] and gaps[s] > SHARPER for s in (5, 6)):
-        look = look.model_copy(update={"side": max(side, 1), "quality": quality if crude else WHOLE})
-        for _ in range(2):
-            look = _grained(look, labelled, theirs)
-            if look.contrast < 1 or look.light != 0 or look.colour < 1:
-                look = _toned(look, signs(labelled.images, look), theirs, [True] * 7)
-    return look
+    if not crude and not any(gaps[sign] > SHARPER and clear(known, sign) for sign in SHARP):
+        return look
+    look = look.model_copy(update={"side": max(side, 1), "quality": quality if crude else WHOLE})
+    look = _grained(look, labelled, theirs)
+    toned = tone(look, signs(labelled.images, look))  # blur takes contrast, too
+    return look if toned == look else _grained(toned, labelled, theirs)
 
 
-def _toned(look: Look, known: Matrix, theirs: Matrix, clear: Sequence[bool]) -> Look:
-    """A look with the pool's colour and light: `known` (n, 7) are signs with the look, `theirs` (7,) the pool's."""
-    ours, update = known.mean(axis=0), dict[str, float]()
-    if (clear[0] and theirs[0] < LESS * ours[0]) or look.colour < 1:
-        kept = look.colour * float(theirs[0] / max(ours[0], 1e-6))
-        update["colour"] = 0.0 if kept < 0.05 else min(1.0, round(kept, 2))
-    if (clear[1] and abs(theirs[1] - ours[1]) > LIGHTER) or (clear[2] and theirs[2] < LESS * ours[2]):
-        share = min(1.0, float(theirs[2] / max(ours[2], 1e-6)))
-        share = share if look.contrast * share < 0.95 else 1 / look.contrast
-        contrast = min(1.0, look.contrast * share)
-        update["contrast"] = round(contrast, 2)
-        update["light"] = round(float(theirs[1] - contrast / look.contrast * (ours[1] - look.light)), 0)
-    return look.model_copy(update=update)
+def _lit(look: Look, known: Matrix, theirs: Matrix) -> Look:
+    """A look with the pool's light and contrast: `known` (n, 7) are signs with the look, `theirs` (7,) the pool's."""
+    ours = known.mean(axis=0)
+    contrast = min(1.0, look.contrast * float(theirs[CONTRAST] / max(ours[CONTRAST], FAINT)))
+    contrast = round(contrast, 2) if contrast < FLAT else 1.0
+    light = float(theirs[LIGHT] - contrast / look.contrast * (ours[LIGHT] - look.light))
+    return look.model_copy(update={"contrast": contrast, "light": float(round(min(max(light, -255.0), 255.0)))})
 
 
 def _grained(look: Look, labelled: Sample, theirs: Matrix) -> Look:
     """A look with the sharpness and the noise of the pool."""
 
     def with_grain(blur: float, noise: float) -> Look:
-        return look.model_copy(update={"blur": max(0.0, blur), "noise": max(0.0, noise)})
+        return look.model_copy(update={"blur": max(0.0, float(blur)), "noise": max(0.0, float(noise))})
 
     def gap(grain: Sequence[float], count: int) -> float:
         step = max(1, len(labelled.images) // count)
         ours = signs(labelled.images[::step][:count], with_grain(*grain)).mean(axis=0)
         return float(((ours - theirs)[FINE] ** 2).sum())
 
-    scale = (look.side or SIDE) / SIDE
-    rough = [
-        (gap((scale * blur, scale * noise), ROUGHLY), scale * blur, scale * noise) for blur in BLURS for noise in NOISES
-    ]
-    _, blur, noise = min(rough)
+    scale, blur, noise = (look.side or SIDE) / SIDE, look.blur, look.noise
+    if blur == noise == 0:
+        rough = [(scale * blur, scale * noise) for blur in BLURS for noise in NOISES]
+        blur, noise = min(rough, key=partial(gap, count=ROUGHLY))
     start = np.array([[blur, noise], [blur + 0.4 * scale, noise], [blur, noise + 3 * scale]])
     found = minimize(
         gap, start[0], args=(NEARLY,), method="Nelder-Mead", options={"maxfev": TRIES, "initial_simplex": start}
