@@ -12,7 +12,7 @@ import csv
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -115,7 +115,7 @@ def _write(path: Path, files: ImageFiles, place: int, kind: str, draw: int) -> N
     image.save(path, "JPEG", quality=quality)
 
 
-def _write_table(path: Path, rows: list[list[object]] | list[tuple[str, str]]) -> None:
+def _write_table(path: Path, rows: Iterable[Iterable[object]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(rows)
 

@@ -121,7 +121,8 @@ def encoded_draws(encoder: str, seen: int, unseen: int) -> Iterator[Trial]:
 
 
 def _unit(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return values / np.linalg.norm(values, axis=1, keepdims=True)
+    lengths: NDArray[np.float64] = np.linalg.norm(values, axis=1, keepdims=True)
+    return values / lengths
 
 
 def encoders(names: Sequence[str]) -> Table:

@@ -156,7 +156,7 @@ class TestFit:
         assert look.colour == 0
         assert look.contrast < 0.8
         assert look.sentence() in result.lines()
-        facts = result.model.extractor_["facts"]
+        facts = result.outcome.method.extractor_["facts"]
         assert LOOK not in facts["preprocessing"], "a new photograph is taken as it is"
         monkeypatch.setattr(camera, "find_look", None)  # a finished run knows what was found
         again = pren.load_result(tmp_path / "run", with_data=True)

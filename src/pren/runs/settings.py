@@ -201,12 +201,12 @@ class Settings:
                     find_backbone(self.backbone)  # refuses several
                 update["params"] = {**config.params, **said}
         config = config.model_copy(update=update).with_features(names, said)
-        asked = {name: value for name in FROZEN if (value := getattr(self, name)) is not None}
-        for name in asked:
+        own = [name for name in FROZEN if getattr(self, name) is not None]
+        for name in own:
             if config.extractor is None:
                 message = f"--{name} is for a frozen backbone, and there is none: leave it out, or add --frozen."
                 raise PrenError("option-conflict", message)
-        if config.extractor is not None and asked:
+        if config.extractor is not None and own:
             config = config.model_copy(update={"extractor": self.extractor(config.extractor.model_dump())})
         if config.extractor is not None:
             single_extractors(config.extractor)  # refuses what several backbones cannot do
