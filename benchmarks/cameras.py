@@ -1,6 +1,6 @@
 """A pool from another camera, before and after the labelled photographs are made like it.
 
-``python -m benchmarks.cameras FIRST LAST [KIND ...]``: draws FIRST to LAST - 1 of 30 seen and 12 unseen species from
+``python -m benchmarks.cameras FIRST LAST [CAMERA ...]``: draws FIRST to LAST - 1 of 30 seen and 12 unseen species from
 CUB's 150 seen classes, 20 photographs of each. The unlabelled ones are changed, each in its own way, and `pren.fit`
 labels the folder as it does by default. What is a clear difference was chosen on draws 0 and 1; no test class has a
 part in it. PREN_DATA says where CUB is.
@@ -28,7 +28,7 @@ from pren.images.look import Look
 
 SEEN, UNSEEN, EACH = 30, 12, 20
 Levels = NDArray[np.float64]
-Change = Callable[[Image.Image, np.random.Generator], Image.Image]
+Step = Callable[[Image.Image, float, np.random.Generator], Image.Image]
 
 
 class Fitted(NamedTuple):
@@ -39,29 +39,37 @@ class Fitted(NamedTuple):
     look: Look | None
 
 
-def _grey(image: Image.Image, rng: np.random.Generator) -> Image.Image:
+class Camera(NamedTuple):
+    """What a camera does to a photograph, how strongly, and the quality of its files."""
+
+    steps: tuple[Step, ...]
+    quality: int
+    strength: float = 1.0
+
+
+def _grey(image: Image.Image, strength: float, rng: np.random.Generator) -> Image.Image:
     return image.convert("L").convert("RGB")
 
 
-def _blur(image: Image.Image, rng: np.random.Generator) -> Image.Image:
-    return image.filter(ImageFilter.GaussianBlur(rng.uniform(1.5, 2.5)))
+def _blur(image: Image.Image, strength: float, rng: np.random.Generator) -> Image.Image:
+    return image.filter(ImageFilter.GaussianBlur(strength * rng.uniform(1.5, 2.5)))
 
 
-def _moved(image: Image.Image, rng: np.random.Generator) -> Image.Image:
-    """Blurred along a line, as by a moving camera."""
-    length = int(rng.integers(5, 12))
-    shifted = [np.roll(np.asarray(image), (round(step * 0.5), step), (0, 1)) for step in range(length)]
-    return _image(np.mean(shifted, axis=0))
+def _moved(image: Image.Image, strength: float, rng: np.random.Generator) -> Image.Image:
+    """Blurred along a line, as by a moving camera, which no `Look` does."""
+    length = int(strength * rng.integers(5, 12))
+    return _image(np.mean([np.roll(np.asarray(image), (step // 2, step), (0, 1)) for step in range(length)], axis=0))
 
 
-def _dark(image: Image.Image, rng: np.random.Generator) -> Image.Image:
+def _dark(image: Image.Image, strength: float, rng: np.random.Generator) -> Image.Image:
     """Dark and flat: not a multiple of the levels, so that no `Look` does the same."""
-    return _image(20 + rng.uniform(60, 100) * (np.asarray(image) / 255) ** 1.5)
+    share = 1 - strength * rng.uniform(0.6, 0.76)
+    return _image(20 + share * 255 * (np.asarray(image) / 255) ** 1.5)
 
 
-def _noise(image: Image.Image, rng: np.random.Generator) -> Image.Image:
+def _noise(image: Image.Image, strength: float, rng: np.random.Generator) -> Image.Image:
     """Noise of light and of colour."""
-    levels, deviation = np.asarray(image), rng.uniform(10, 25)
+    levels, deviation = np.asarray(image), strength * rng.uniform(10, 25)
     grain = rng.normal(0, deviation, (*levels.shape[:2], 1)) + rng.normal(0, deviation / 2, levels.shape)
     return _image(levels + grain)
 
@@ -70,14 +78,15 @@ def _image(levels: Levels) -> Image.Image:
     return Image.fromarray(np.clip(np.rint(levels), 0, 255).astype(np.uint8))
 
 
-KINDS: dict[str, tuple[list[Change], int | None]] = {  # what is done, and the quality of the file; None leaves files
-    "unchanged": ([], None),
-    "grey": ([_grey], 75),
-    "blurred": ([_blur], 75),
-    "dark, little contrast": ([_dark], 75),
-    "noise, JPEG 20": ([_noise], 20),
-    "all of these": ([_grey, _blur, _dark, _noise], 20),
-    "moved, JPEG 30": ([_moved], 30),
+CAMERAS: dict[str, Camera | None] = {
+    "unchanged": None,
+    "grey": Camera((_grey,), 75),
+    "blurred": Camera((_blur,), 75),
+    "dark, little contrast": Camera((_dark,), 75),
+    "noise, JPEG 20": Camera((_noise,), 20),
+    "all of these": Camera((_grey, _blur, _dark, _noise), 20),
+    "all of these, half as strong": Camera((_grey, _blur, _dark, _noise), 40, 0.5),
+    "moved, JPEG 30": Camera((_moved,), 30),
 }
 
 
@@ -104,15 +113,15 @@ def make_folder(folder: Path, draw: int, kind: str) -> None:
 
 def _write(path: Path, files: ImageFiles, place: int, kind: str, draw: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    (changes, quality), source = KINDS[kind], files.path(place)
+    camera, source = CAMERAS[kind], files.path(place)
     assert source is not None
-    if quality is None:
+    if camera is None:
         path.write_bytes(source.read_bytes())
         return
     rng, image = np.random.default_rng([draw, place]), Image.open(source).convert("RGB")
-    for change in changes:
-        image = change(image, rng)
-    image.save(path, "JPEG", quality=quality)
+    for step in camera.steps:
+        image = step(image, camera.strength, rng)
+    image.save(path, "JPEG", quality=camera.quality)
 
 
 def _write_table(path: Path, rows: Iterable[Iterable[object]]) -> None:
@@ -154,4 +163,4 @@ def run(first: int, last: int, kinds: list[str]) -> Table:
 
 
 if __name__ == "__main__":
-    print(run(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or list(KINDS)).markdown())
+    print(run(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or list(CAMERAS)).markdown())

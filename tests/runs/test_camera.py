@@ -16,7 +16,7 @@ from pren.runs.camera import distance, match, parts_of
 
 SIZE, CLASSES, EACH, UNSEEN = (120, 96), 8, 6, 3
 LABELS = np.repeat(np.arange(CLASSES), EACH)
-NIGHT = Look(colour=0, contrast=0.5, light=-10, blur=1.5)
+NIGHT = Look(colour=0, contrast=0.5, light=-10)
 
 
 class Squares(nn.Module):
@@ -36,6 +36,8 @@ class Squares(nn.Module):
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch):
+    for name, few in (("ROUGHLY", 3), ("NEARLY", 4), ("TRIES", 16)):
+        monkeypatch.setattr(camera, name, few)
     monkeypatch.setattr(BACKBONES, "_entries", {**BACKBONES._entries})
     register_backbone("squares", Squares, plain((3, 32, 32)), "squares", lambda network: None)
 

@@ -36,6 +36,7 @@ LIGHTER, SHARPER = 25.0, 0.7  # levels of light, and logarithms of power, that a
 CRUDE, CRUDER = 60, 15  # the quality of a JPEG that is seen, and how much less than that of others
 SEEN_FROM = 1.5 * LARGEST  # pixels from which compression is not seen
 BLURS, NOISES = (0.0, 0.7, 1.5, 2.5, 4.0, 6.0), (0.0, 5.0, 10.0, 18.0, 30.0, 45.0)
+LEAST_BLUR, LEAST_NOISE = 0.3, 3.0  # less noise is what compression leaves of the pool's sharp edges
 ROUGHLY, NEARLY, TRIES = 6, 12, 24
 COLOUR, LIGHT, CONTRAST, SHARP, FINE = 0, 1, 2, (5, 6), slice(4, 7)  # the places of signs
 GREY, FLAT, FAINT = 0.05, 0.95, 1e-6
@@ -151,13 +152,13 @@ def _grained(look: Look, labelled: Sample, theirs: Matrix) -> Look:
         gap, start[0], args=(NEARLY,), method="Nelder-Mead", options={"maxfev": TRIES, "initial_simplex": start}
     )
     blur, noise = np.round(np.maximum(found.x, 0), 1).tolist()
-    return with_grain(blur if blur >= 0.3 else 0.0, noise if noise >= 1 else 0.0)
+    return with_grain(blur if blur >= LEAST_BLUR else 0.0, noise if noise >= LEAST_NOISE else 0.0)
 
 
 def parts_of(look: Look) -> list[Look]:
-    """A look, and it without its colour, its light or its grain."""
+    """A look, and it without its colour, its light, its grain or its noise."""
     plain = Look()
-    groups = (["colour"], ["contrast", "light"], ["side", "blur", "noise", "quality"])
+    groups = (["colour"], ["contrast", "light"], ["side", "blur", "noise", "quality"], ["noise"])
     without = [look.model_copy(update={name: getattr(plain, name) for name in group}) for group in groups]
     return [look, *(each for each in without if each not in (look, plain))]
 
