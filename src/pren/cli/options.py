@@ -168,6 +168,13 @@ class BackboneChoice:
         Literal["torch", "openvino"] | None,
         backbone_option(help="What runs a frozen backbone; by default OpenVINO on CPUs, if it is installed."),
     ] = None
+    alike: Annotated[
+        bool | None,
+        backbone_option(
+            "--alike/--no-alike",
+            help="Make labelled photographs look like those of a pool from another camera; by itself for a folder.",
+        ),
+    ] = None
     geometry: Annotated[
         Literal["whole", "timm"] | None,
         expert_option(help="Resize the whole photograph (default), or crop as timm does."),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pren.evaluation import FIGURES, TITLES
 from pren.images.engines import OPENVINO
+from pren.images.look import Look
 from pren.label.formats import write_labels
 from pren.label.names import GroupName, group_names, names_to_check
 from pren.label.outcome import Outcome
@@ -208,7 +209,8 @@ class RunResult(RunState):
         if self.forecast is not None and self.forecast.corrections is not None:
             lines.append(self.forecast.corrections.sentence())
         source = self.config.record.get("source", {})
-        lines += [found.sentence() for found in (mixed.known_of(source), sources.known_of(source)) if found is not None]
+        known = (mixed.known_of(source), sources.known_of(source), Look.known(source))
+        lines += [found.sentence() for found in known if found is not None]
         if self.figures is not None:
             shown = ((TITLES[name], getattr(self.figures, name)) for name in FIGURES[self.config.setting])
             figures = ", ".join(f"{title} {100 * value:.1f}" for title, value in shown if value is not None)

@@ -163,6 +163,8 @@ class RunConfig(BaseModel):
             content["extractor"]["weights"] = self.extractor.kind_of_weights()
             if self.extractor.engine in (None, TORCH):  # as before there were engines
                 del content["extractor"]["engine"]
+            if self.extractor.alike is None:
+                del content["extractor"]["alike"]
         return content
 
     def create_method(self) -> Method:
