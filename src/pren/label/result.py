@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pren.evaluation import FIGURES, TITLES
-from pren.images.engines import OPENVINO
+from pren.images.engines import IN_WORDS
 from pren.images.look import Look
 from pren.label.formats import write_labels
 from pren.label.names import GroupName, group_names, names_to_check
@@ -92,7 +92,7 @@ class RunState:
         lines, asked = [self.title], self.config.extractor
         if asked is not None:
             weights = f"weights {asked.weights}" if asked.weights else "trained weights"
-            how = f"{weights}, geometry {asked.geometry}" + (", by OpenVINO" if asked.engine == OPENVINO else "")
+            how = f"{weights}, geometry {asked.geometry}{IN_WORDS.get(asked.engine, '')}"
             lines.append(f"features of {asked.backbone}, {self.way_of_backbone()} ({how})")
         return lines
 
