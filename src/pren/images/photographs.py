@@ -14,7 +14,7 @@ from torch import Tensor
 from pren.foundation.errors import PrenError
 from pren.images.duration import announce
 from pren.images.engines import TORCH, is_installed
-from pren.images.extraction import BATCH, WORKERS, Extractor, FrozenBackbone, OnProgress
+from pren.images.extraction import BATCH, Extractor, FrozenBackbone, OnProgress
 from pren.images.files import ImageFiles, image_files
 from pren.images.finetune.tails import tail_name
 from pren.images.side_by_side import FeatureStore, SideBySide
@@ -61,7 +61,7 @@ def freeze(
     cache: str | Path | None = None,
     *,
     fabric: Fabric | None = None,
-    workers: int = WORKERS,
+    workers: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> tuple[Problem, Answers | None]:
     """Turn a problem of photographs into one of features, with a frozen backbone and its cache.

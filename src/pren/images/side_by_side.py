@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from pren.foundation.errors import PrenError
 from pren.images.backbones import split_names
 from pren.images.cache import CachedFeatures, FeatureCache, KnownRows
-from pren.images.extraction import WORKERS, Extractor, FrozenBackbone, OnProgress, extract
+from pren.images.extraction import Extractor, FrozenBackbone, OnProgress, extract
 from pren.images.files import ImageFiles
 from pren.images.registered import PLUS
 from pren.images.weights import RANDOM
@@ -161,7 +161,7 @@ class FeatureStore:
         self,
         files: ImageFiles,
         fabric: Fabric,
-        workers: int = WORKERS,
+        workers: int | None = None,
         strict: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Features:
