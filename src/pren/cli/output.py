@@ -24,15 +24,15 @@ from rich.text import Text
 from pren.cli.options import output_option
 from pren.foundation.errors import visible
 
-NOBODY_READS = 128 + 13  # as programs end that SIGPIPE has ended
+PIPE_CLOSED = 128 + 13  # as programs end that SIGPIPE has ended
 
 
 class _Results(Console):
-    """Ends quietly where nobody reads on, as other programs do in a pipe."""
+    """Ends quietly where a pipe is closed, as other programs do."""
 
     def on_broken_pipe(self) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more as it ends
-        raise SystemExit(NOBODY_READS)
+        raise SystemExit(PIPE_CLOSED)
 
 
 def stdout() -> Console:

@@ -228,7 +228,7 @@ def extract(
     frozen: FrozenBackbone,
     cache: FeatureCache | KnownRows,
     fabric: Fabric,
-    workers: int = WORKERS,
+    workers: int | None = None,
     strict: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Extracted:
@@ -242,7 +242,7 @@ def extract(
         frozen: The backbone.
         cache: A cache, or its `KnownRows` for repeated calls.
         fabric: The device and the processes.
-        workers: Processes that read and decode; 0 for this process.
+        workers: Processes that read and decode; 0 for this process. By default `WORKERS`, and 0 for a few photographs.
         strict: Whether an unreadable file is an error.
         on_progress: Called after every batch.
 
@@ -268,12 +268,14 @@ def _extract(
     frozen: FrozenBackbone,
     index: KnownRows,
     device: torch.device,
-    workers: int,
+    workers: int | None,
     strict: bool,
     on_progress: OnProgress | None,
     places: NDArray[np.int64],
 ) -> Extracted:
     cache, known = index.cache, index.update()
+    if workers is None:  # starting a process takes longer than a few photographs
+        workers = 0 if len(places) <= BATCH else WORKERS
     found: list[Reading] = []
     extracted: set[bytes] = set()
     chance = torch.Generator().manual_seed(0)  # DataLoader would draw the workers' seeds from torch's global generator

@@ -15,7 +15,7 @@ from torch import Tensor
 from pren.foundation.errors import PrenError
 from pren.images.duration import announce
 from pren.images.engines import nearest
-from pren.images.extraction import BATCH, WORKERS, Extractor, FrozenBackbone, OnProgress
+from pren.images.extraction import BATCH, Extractor, FrozenBackbone, OnProgress
 from pren.images.files import ImageFiles, image_files
 from pren.images.finetune.tails import tail_name
 from pren.images.look import LOOK, Look
@@ -64,7 +64,7 @@ def freeze(
     cache: str | Path | None = None,
     *,
     fabric: Fabric | None = None,
-    workers: int = WORKERS,
+    workers: int | None = None,
     on_progress: OnProgress | None = None,
     find_look: FindLook | None = None,
 ) -> tuple[Problem, Answers | None]:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from pren.foundation.errors import PrenError
 from pren.images.backbones import split_names
 from pren.images.cache import CachedFeatures, FeatureCache, KnownRows
-from pren.images.extraction import WORKERS, Extracted, Extractor, FrozenBackbone, OnProgress, extract
+from pren.images.extraction import Extracted, Extractor, FrozenBackbone, OnProgress, extract
 from pren.images.files import ImageFiles
 from pren.images.look import Look
 from pren.images.registered import PLUS
@@ -178,7 +178,7 @@ class FeatureStore:
         self,
         files: ImageFiles,
         fabric: Fabric,
-        workers: int = WORKERS,
+        workers: int | None = None,
         strict: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Features:
