@@ -11,19 +11,20 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import ablations, defaults, finetuning, minutes
+from benchmarks import ablations, defaults, finetuning, minutes, through
 from benchmarks.tables import Table
 from pren.research.reproduction.sheets import read_sheets
 from pren.research.reproduction.tables import MISSING
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
-PAGES = tuple(RESULTS / f"{name}.md" for name in ("claims", "ablations", "comparison", "finetuning"))
+PAGES = tuple(RESULTS / f"{name}.md" for name in ("claims", "ablations", "comparison", "finetuning", "cub"))
 BLOCK = re.compile(r"(<!-- begin: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
 COMMANDS: dict[str, Callable[[Sequence[str]], Table]] = {
     "python -m benchmarks.ablations": ablations.stored,
     "python -m benchmarks.defaults": lambda _: defaults.stored(),
     "python -m benchmarks.finetuning --stored": lambda arguments: finetuning.table(*arguments),
     "python -m benchmarks.minutes": lambda _: minutes.stored(),
+    "python -m benchmarks.through": through.stored,
 }
 
 

@@ -76,7 +76,7 @@ def fit(
     show_log(talk)
     settings = settings_of(chosen, vision, trust, data=data, method=method, assignments=assignments, seed=seed)
     fabric = launch(processes, accelerator)
-    from pren.methods.registry import METHODS
+    from pren.methods.registry import METHODS, trains_backbone
     from pren.runs.fit import configure
     from pren.runs.run import Progress, run_config
 
@@ -84,7 +84,7 @@ def fit(
     with extraction(quiet) as on_extract, rehearsals(quiet) as on_rehearsal:
         progress = Progress(None, on_extract, on_rehearsal)
         wanted = configure(settings, resume=run.resume, start=run.start, file=config, fabric=fabric, progress=progress)
-        if wanted.extractor is None and wanted.params.get("backbone") is not None:  # which is trained
+        if wanted.extractor is None and "features" not in wanted.options and trains_backbone(wanted.method):
             keep_all_memory()
         folder = run.resume or run.out or default_folder(wanted)
         title = f"{METHODS[wanted.method].title} on {wanted.data}"

@@ -2,8 +2,8 @@
 
 There, the gradient of the input takes ten to eighty times as long as in float32 if the convolution skips places
 (stride 2), and that of weights three to five times as long if the kernel is larger than 3 x 3. Both make training in
-bfloat16 slower than in float32 (`python -m benchmarks through`). So the first is computed in float32, and the second
-from pieces of 3 x 3, which are fast.
+bfloat16 slower than in float32 (`python -m benchmarks backbone_step`). So the first is computed in float32, and the
+second from pieces of 3 x 3, which are fast.
 """
 
 from __future__ import annotations
