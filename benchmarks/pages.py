@@ -17,7 +17,7 @@ from pren.research.reproduction.sheets import read_sheets
 from pren.research.reproduction.tables import MISSING
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
-PAGES = tuple(RESULTS / f"{name}.md" for name in ("claims", "ablations", "comparison", "finetuning", "cub"))
+PAGES = tuple(RESULTS / f"{name}.md" for name in ("claims", "ablations", "comparison", "finetuning"))
 BLOCK = re.compile(r"(<!-- begin: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
 COMMANDS: dict[str, Callable[[Sequence[str]], Table]] = {
     "python -m benchmarks.ablations": ablations.stored,
