@@ -88,7 +88,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Case:
-    """Requests to a review, beside which the model of some run predicts: of photographs ("own") or features ("eszsl")."""
+    """Requests to a review, beside which the model of a run on photographs ("own") or features ("eszsl") predicts."""
 
     run: str
     sent: tuple[Sent, ...]
