@@ -36,7 +36,7 @@ PROPERTIES = (
     Property("commands", 0.1, commands.CASES, commands.check),
     Property("requests", 0.1, requests.CASES, requests.check),
     Property("arrays", 0.1, arrays.CASES, arrays.check),
-    Property("matlab", 0.1, matlab.CASES, matlab.check),
+    Property("matlab", 0.05, matlab.CASES, matlab.check),
     Property("folders", 0.15, folders.CASES, folders.check),
     Property("own folders", 0.1, own_folders.CASES, own_folders.check),
     Property("words", 0.05, words.CASES, words.check),

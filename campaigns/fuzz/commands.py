@@ -85,7 +85,7 @@ def check(workshop: Workshop, case: Command) -> str:
     inputs = (workshop.data, workshop.inputs, workshop.photographs, place / "finished", place / "own")
     before = snapshot(*inputs)
     result = pren(*arguments, may_report=True)
-    after = {path: what for path, what in snapshot(*inputs).items() if FOLDER not in Path(path).parts}  # of a review
-    changed = [path for path in changes(before, after) if Path(path).name != REPORT_FILE]
+    own = {REPORT_FILE, FOLDER}  # what a report or a review writes into its run
+    changed = [path for path in changes(before, snapshot(*inputs)) if own.isdisjoint(Path(path).parts)]
     assert not changed, f"input files have changed: {changed}"
     return result.outcome

@@ -26,10 +26,7 @@ scores = Method.scores
 ORDERED = "pren.trust.assessment.in_content_order pren.trust.rehearsal.in_content_order"
 DEFECTS = {
     "rename": (ORDERED, by_names),
-    "reorder": (
-        "pren.trust.assessment.in_content_order pren.trust.rehearsal.in_content_order",
-        lambda problem: problem,
-    ),
+    "reorder": (ORDERED, lambda problem: problem),
     "rotate": ("pren.methods.base.Method.scores", lambda self, x: scores(self, x) - scores(self, x)[:1]),
     "double": ("pren.problem.copies._twins_in", lambda problem: np.arange(len(problem.pool))),
     "rescale": ("pren.methods.preparation.whitening.rooted", torch.tanh),
