@@ -250,8 +250,13 @@ class TestFit:
         message = bad("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
         assert message.says("weights-other")
 
-    def test_end_to_end(self, good, mydata, backbone):
+    def test_end_to_end(self, good, mydata, backbone, monkeypatch):
+        kept = []
+        monkeypatch.setattr("pren.cli.fit.keep_all_memory", lambda: kept.append(True))
+        good("fit", "mydata", *backbone, *QUICK, "--frozen", "--out", "frozen")
+        assert not kept
         good("fit", "mydata", *backbone, *QUICK, "--set=augmentation=flip-crop", "--set=pieces=2", "--out", "run")
+        assert kept == [True]
         Path("tiny.safetensors").unlink()  # the model has weights of its own
         good("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
         predicted = {row["input"]: row["class"] for row in rows("labels.csv")}

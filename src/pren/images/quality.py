@@ -34,7 +34,7 @@ def choose(quality: Quality, weights: str | None = None) -> Chosen:
     images.
 
     Raises:
-        PrenError: If DINOv2 is needed and cannot be had (as its weights are loaded).
+        PrenError: If DINOv2 is needed, and its weights cannot be loaded.
     """
     here = list(filter(package_of, PACKAGES))
     if here and quality == "fast":

@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from pren.foundation.errors import PrenError
 from pren.images.backbones import split_names
 from pren.images.cache import CachedFeatures, FeatureCache, KnownRows
-from pren.images.extraction import WORKERS, Extracted, Extractor, FrozenBackbone, OnProgress, extract
+from pren.images.extraction import Extracted, Extractor, FrozenBackbone, OnProgress, extract
 from pren.images.files import ImageFiles
+from pren.images.look import Look
 from pren.images.registered import PLUS
 from pren.images.weights import RANDOM
 from pren.problem.inputs import Inputs
@@ -42,6 +43,10 @@ class SideBySide:
     def load(cls, extractor: Extractor, tail: dict[str, Tensor] | None = None) -> SideBySide:
         """Build each with its weights; a single one can have a fine-tuned `tail`."""
         return cls(tuple(FrozenBackbone.load(each, tail) for each in single_extractors(extractor)))
+
+    def altered(self, look: Look) -> SideBySide:
+        """The same for photographs that get another look first."""
+        return SideBySide(tuple(part.altered(look) for part in self.parts))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -152,7 +157,12 @@ class FeatureStore:
 
     def __init__(self, folder: str | Path | None, backbones: SideBySide) -> None:
         self.backbones = backbones
+        self._folder = folder
         self._known = [KnownRows(FeatureCache(folder, part.facts, part.shape)) for part in backbones.parts]
+
+    def altered(self, look: Look) -> FeatureStore:
+        """The features of photographs that get another look first, in caches of their own."""
+        return FeatureStore(self._folder, self.backbones.altered(look))
 
     @property
     def folder(self) -> Path:
@@ -168,7 +178,7 @@ class FeatureStore:
         self,
         files: ImageFiles,
         fabric: Fabric,
-        workers: int = WORKERS,
+        workers: int | None = None,
         strict: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Features:
