@@ -73,7 +73,7 @@ def _taken(files: ImageFiles, parts: list[FrozenBackbone], turns: int) -> list[t
         for times, part in zip(found, parts, strict=True):
             with tempfile.TemporaryDirectory() as name:
                 before, start = _processor(), time.perf_counter()
-                extract(files, part, FeatureCache(name, part.facts, part.shape), fabric)
+                extract(files, part, FeatureCache(name, part.facts, part.shape), fabric, WORKERS)
                 wall, cost = time.perf_counter() - start, _processor() - before
                 times.append((1e3 * cost / len(files), 1e3 * wall / len(files)))
     kept = [times[1:] for times in found]
