@@ -22,7 +22,7 @@ from pren.foundation.errors import PrenError
 from pren.images.backbones import DEFAULT, check_takes, create_backbone, find_backbone
 from pren.images.cache import FeatureCache, KnownRows
 from pren.images.decoding import TURNS, without_warnings
-from pren.images.engines import OPENVINO, TORCH, EngineName, OpenVINOEngine, choose_engine
+from pren.images.engines import HALF, TORCH, EngineName, OpenVINOEngine, choose_engine
 from pren.images.files import ImageFiles, Reading, stacked
 from pren.images.finetune.finetuning import Finetuning
 from pren.images.finetune.tails import front_of, give_tail
@@ -80,7 +80,7 @@ class Extractor(BaseModel):
 
     @model_validator(mode="after")
     def _trained_by_torch(self) -> Extractor:
-        if self.engine == OPENVINO and self.until is not None:
+        if self.engine not in (None, TORCH) and self.until is not None:
             raise ValueError("what is trained runs through torch: leave out --engine or the training")
         return self
 
@@ -175,8 +175,9 @@ class FrozenBackbone:
                 give_tail(network, tail)
                 facts["finetuned"] = {"from": stage.name, "weights": weights_digest(network)}
         engine = None
-        if extractor.own_engine() == OPENVINO:  # torch is not named: caches were made before there were engines
-            engine, facts["engine"] = OpenVINOEngine(network, preprocessing.sample_shape, shape, name), OPENVINO
+        if (own := extractor.own_engine()) != TORCH:  # torch is not named: caches were made before there were engines
+            engine = OpenVINOEngine(network, preprocessing.sample_shape, shape, name, half=own == HALF)
+            facts["engine"] = own
         return cls(network, shape, preprocessing, facts, engine)
 
     def altered(self, look: Look) -> FrozenBackbone:
@@ -227,7 +228,7 @@ def extract(
     frozen: FrozenBackbone,
     cache: FeatureCache | KnownRows,
     fabric: Fabric,
-    workers: int = WORKERS,
+    workers: int | None = None,
     strict: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Extracted:
@@ -241,7 +242,7 @@ def extract(
         frozen: The backbone.
         cache: A cache, or its `KnownRows` for repeated calls.
         fabric: The device and the processes.
-        workers: Processes that read and decode; 0 for this process.
+        workers: Processes that read and decode; 0 for this process. By default `WORKERS`, and 0 for a few photographs.
         strict: Whether an unreadable file is an error.
         on_progress: Called after every batch.
 
@@ -267,12 +268,14 @@ def _extract(
     frozen: FrozenBackbone,
     index: KnownRows,
     device: torch.device,
-    workers: int,
+    workers: int | None,
     strict: bool,
     on_progress: OnProgress | None,
     places: NDArray[np.int64],
 ) -> Extracted:
     cache, known = index.cache, index.update()
+    if workers is None:  # starting a process takes longer than a few photographs
+        workers = 0 if len(places) <= BATCH else WORKERS
     found: list[Reading] = []
     extracted: set[bytes] = set()
     chance = torch.Generator().manual_seed(0)  # DataLoader would draw the workers' seeds from torch's global generator

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from pren.foundation.errors import PrenError
 from pren.images.duration import announce
-from pren.images.engines import TORCH, is_installed
-from pren.images.extraction import BATCH, WORKERS, Extractor, FrozenBackbone, OnProgress
+from pren.images.engines import nearest
+from pren.images.extraction import BATCH, Extractor, FrozenBackbone, OnProgress
 from pren.images.files import ImageFiles, image_files
 from pren.images.finetune.tails import tail_name
 from pren.images.look import LOOK, Look
@@ -64,7 +64,7 @@ def freeze(
     cache: str | Path | None = None,
     *,
     fabric: Fabric | None = None,
-    workers: int = WORKERS,
+    workers: int | None = None,
     on_progress: OnProgress | None = None,
     find_look: FindLook | None = None,
 ) -> tuple[Problem, Answers | None]:
@@ -129,7 +129,7 @@ def _moved(known: ExtractorRecord, weights: str | None) -> Extractor:
     """A recorded extractor on this machine: its weights may be elsewhere, and its engine may not be installed."""
     asked = known.asked.of_record(known.facts)
     asked = asked if weights is None else asked.model_copy(update={"weights": weights})
-    return asked if is_installed(asked.engine) else asked.model_copy(update={"engine": TORCH})
+    return asked.model_copy(update={"engine": nearest(asked.engine)})
 
 
 def whole_backbone(record: dict[str, Any], weights: str | None, tail: dict[str, Tensor]) -> FrozenBackbone:

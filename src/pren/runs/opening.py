@@ -12,6 +12,7 @@ from pren.images.photographs import FindLook, freeze, has_photographs, leave_out
 from pren.methods.base import Method
 from pren.methods.registry import METHODS, trains_backbone
 from pren.problem import Answers, Problem
+from pren.runs.descriptions import described
 from pren.runs.piles import settled
 from pren.store.config import RunConfig
 from pren.training.processes import Fabric, agreed, single_process
@@ -48,6 +49,7 @@ def open_problem(
             check_trains_backbone(methods or [config.method])
             problem, answers = leave_out_unreadable(problem, answers)
     if config.extractor is None:
+        problem, answers = described(config, problem, answers)
         return settled(problem, answers) if config.find_setting else (problem, answers)
     asked = config.extractor
     if asked.until is not None and asked.finetune is None:
@@ -56,6 +58,7 @@ def open_problem(
     problem, answers = freeze(
         problem, answers, asked, config.cache, fabric=fabric, on_progress=on_extract, find_look=find
     )
+    problem, answers = described(config, problem, answers)
     if config.find_setting:
         problem, answers = settled(problem, answers)
     if asked.finetune is None:

@@ -14,12 +14,13 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from pren.data import DATASETS
+from pren.data.registry import is_path
 from pren.foundation.errors import PrenError, suggest
 from pren.images.backbones import find_backbone, split_names
 from pren.images.engines import EngineName
 from pren.images.extraction import Extractor
 from pren.images.preprocessing import Geometry
-from pren.images.quality import Quality, choose
+from pren.images.quality import Quality, choose, with_usual
 from pren.images.side_by_side import single_extractors
 from pren.images.weights import RANDOM
 from pren.methods.registry import METHODS, trains_backbone
@@ -57,7 +58,8 @@ class Settings:
         mirrored: Whether to average features over a photograph and its mirror image.
         quality: How much time to spend on backbones: "fast", "good" or "best".
         size: The side of a frozen backbone's images in pixels; None for the usual one.
-        engine: What runs a frozen backbone: "torch" or "openvino"; None for the fastest here.
+        engine: What runs a frozen backbone: "torch", "openvino" or "openvino-bfloat16"; None for OpenVINO on CPUs if
+            it is installed, in float32, and else torch.
         alike: Whether labelled photographs are made to look like the pool's, where that helps; None for a folder only.
         frozen: Whether not to train the backbone, also if the method can.
         train_from: The first stage to train.
@@ -227,6 +229,7 @@ class Settings:
             raise PrenError("option-conflict", f"--finetune-{next(iter(how))} needs --finetune: add it.")
         if self.finetune or how:
             said["finetune"] = {**(said.get("finetune") or {}), **how}
+        said = with_usual(said, own=self.data is not None and is_path(self.data))
         try:
             return Extractor.model_validate(said)
         except ValidationError as error:
@@ -242,6 +245,9 @@ class Settings:
         if weights not in (None, RANDOM) and not Path(weights).is_dir():
             raise PrenError("option-conflict", "With --quality, --weights names a folder of files: name one.")
         chosen = choose(quality, weights)
+        log.info(
+            "--quality %s takes %s%s.", quality, chosen.backbone, ", with mirror images" if chosen.mirrored else ""
+        )
         return {"backbone": chosen.backbone, "mirrored": chosen.mirrored or self.mirrored}
 
     def _backbone(self) -> dict[str, str]:
