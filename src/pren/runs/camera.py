@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -62,7 +62,7 @@ def find_look(problem: Problem, store: FeatureStore, fabric: Fabric) -> Look | N
     """
     train, pool = image_files(problem.train), image_files(problem.pool)
     places, others = _spread(problem.labels, SOME), np.unique(np.linspace(0, len(pool) - 1, SOME).astype(int))
-    ours, theirs = (store.extract(f, fabric, 0) for f in (train.select(places), pool.select(others)))
+    ours, theirs = (store.extract(f, fabric) for f in (train.select(places), pool.select(others)))
     good = np.setdiff1d(np.arange(len(places)), [place for place, _ in ours.problems])
     labels, unseen = problem.labels[places], max(1, int(problem.classes.unseen.sum()))
     if not len(good) or not len(theirs.inputs):
@@ -175,28 +175,27 @@ def distance(ours: Matrix, labels: Places, theirs: Matrix, unseen: int) -> Dista
 
 def better_in_rehearsals(problem: Problem, store: FeatureStore, look: Look, fabric: Fabric) -> bool:
     """Whether held-out classes that have this look are recognised more often if the others get it, too."""
-    places = np.sort(_spread(problem.labels, REHEARSED))
+    places = np.sort(_spread(problem.labels, max(REHEARSED, 2 * int(problem.classes.seen.sum()))))
     files = image_files(problem.train).select(places)
     plain, altered = store.extract(files, fabric), store.altered(look).extract(files, fabric)
     good = np.setdiff1d(np.arange(len(places)), [place for place, _ in plain.problems])
     both = [_vectors(each.inputs) for each in (plain, altered)]
     d, right = both[0].shape[1], np.zeros(2)
-    sample = replace(
-        problem,
-        train=ArrayInputs(np.concatenate(both, axis=1)),
-        labels=problem.labels[places[good]],
-        pool=ArrayInputs(np.zeros((1, 2 * d), np.float32)),
-        given=None,
-        setting="zsl",
-    )
+    content: dict[str, Any] = {
+        "train": ArrayInputs(np.concatenate(both, axis=1)),
+        "labels": problem.labels[places[good]],
+    }
+    pool = ArrayInputs(np.zeros((1, 2 * d), np.float32))
     try:
+        sample = replace(problem, **content, pool=pool, given=None, setting="zsl")
         for fold, answers in held_out_classes(sample, DRAWS):
-            truth, (pool, train) = fold.classes.named(answers.labels), (_vectors(x) for x in (fold.pool, fold.train))
+            truth = fold.classes.named(answers.labels)
+            train, pool = _vectors(fold.train), ArrayInputs(_vectors(fold.pool)[:, d:])
             for way, own in enumerate((train[:, :d], train[:, d:])):
                 with quietly():
-                    fitted = PrENPool().fit(replace(fold, train=ArrayInputs(own), pool=ArrayInputs(pool[:, d:])))
-                right[way] += float((fitted.predict(ArrayInputs(pool[:, d:])) == truth).mean())
-    except PrenError as error:  # too few seen classes
+                    fitted = PrENPool().fit(replace(fold, train=ArrayInputs(own), pool=pool))
+                right[way] += float((fitted.predict(pool) == truth).mean())
+    except PrenError as error:  # too few seen classes, or none of a class can be read
         log.debug("No rehearsals of a look: %s", error)
         return True
     log.debug("Rehearsals: %s right as they are, and with %s.", right / DRAWS, look)
