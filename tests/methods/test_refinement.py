@@ -108,7 +108,7 @@ def test_none_costs_nothing(quick, make_problem, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("setting", "refinement"), zip(cycle(["zsl", "gzsl"]), OURS, strict=False))
+@pytest.mark.parametrize(("setting", "refinement"), list(zip(cycle(["zsl", "gzsl"]), OURS, strict=False)))
 @pytest.mark.parametrize("name", METHODS)
 def test_it_is_saved_and_scores_images_one_at_a_time(name, setting, refinement, quick, make_problem_of, tmp_path):
     problem = make_problem_of(name, setting=setting)
