@@ -49,8 +49,7 @@ def written(code: int) -> int:
         complain("output", f"Standard output cannot be written ({error.strerror or error}).")
         code = 2
     else:
-        # typer replaces standard output where a pipe is closed.
-        return PIPE_CLOSED if type(sys.stdout).__name__ == "PacifyFlushWrapper" else code
+        return code
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more as it ends
     return code
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -27,17 +25,9 @@ from pren.foundation.errors import visible
 PIPE_CLOSED = 128 + 13  # as programs end that SIGPIPE has ended
 
 
-class _Results(Console):
-    """Ends quietly where a pipe is closed, as other programs do."""
-
-    def on_broken_pipe(self) -> None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more as it ends
-        raise SystemExit(PIPE_CLOSED)
-
-
 def stdout() -> Console:
     """Where results go."""
-    return _Results(highlight=False, emoji=False)
+    return Console(highlight=False, emoji=False)
 
 
 def stderr() -> Console:
