@@ -30,6 +30,13 @@ settings.register_profile("quick", deadline=None, max_examples=20)  # for `make 
 settings.load_profile("pren")
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Spare `make check` the import of modules that are slow as a whole."""
+    if config.option.markexpr == "not slow" and collection_path.suffix == ".py":
+        return "\npytestmark = pytest.mark.slow\n" in collection_path.read_text(encoding="utf-8") or None
+    return None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport():
     """Let a report cross between processes, whatever is in it.

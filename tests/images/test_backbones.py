@@ -120,6 +120,7 @@ def test_the_same_names_are_not_found(name, code):
         find_backbone(name)
 
 
+@pytest.mark.slow
 def test_list_takes_patterns():
     assert list_backbones("small*") == ["small-cnn"]
     assert "resnet34.a1_in1k" in list_backbones("resnet34*")

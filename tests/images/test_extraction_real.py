@@ -30,6 +30,7 @@ ROOT = next(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(ROOT is None, reason="CUB's photographs are not here: name the folder that holds them in PREN_DATA")
 @pytest.mark.skipif(find_spec(PACKAGES[LITE].module) is None, reason="the offline weights are not installed")
 def test_features_of_cub_are_those_of_the_benchmark(tmp_path, fabric):

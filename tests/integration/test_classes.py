@@ -100,36 +100,36 @@ def test_names_alone(good, photographs, tiny_weights):
     assert names(good, "run-with-blue")["blue"] is False
 
 
-@pytest.mark.parametrize(
-    ("arguments", "refusal"),
-    [
-        (("add",), "usage NAME"),
-        (("add", "a", "--attributes", "red=1"), "class-twice a"),
-        (("add", "x/y", "--attributes", "red=1"), "class-name"),
-        (("add", "new"), "description-missing new --attributes"),
-        (("add", "new", "--attributes", "red=?"), "option-value --attributes"),
-        (("add", "new", "--attributes", "rde=1"), "attribute-unknown rde"),
-        (("add", "new", "--attributes", "red=0,green=0,blue=0"), "signature-zero"),
-        (("add", "new", "--description", "red"), "description-missing new"),
-        (("add", "new", "--attributes", "red=1", "--description", "red"), "description-unused --description"),
-        (("add", "new", "--attributes", "red=1", "--description", " "), "description-length 1 10000"),
-        (("add", "new", "--signature", "short.npy"), "signature-size 3 2"),
-        (("add", "new", "--signature", "nan.npy"), "not-finite nan.npy"),
-        (("add", "new", "--signature", "nothing.npy"), "file-missing nothing.npy"),
-        (("add", "new", "--signature", "other.csv"), "class-missing new"),
-        (("remove", "g"), "class-seen g"),
-        (("remove", "nobody"), "class-unknown nobody"),
-        (("remove", "a", "--attributes", "red=1"), "usage --attributes"),
-        (("add", "new", "--attributes", "red=1", "--out", "run"), "out-taken"),
-    ],
-)
-def test_what_cannot_be(run, bad, contents, arguments, refusal):
+MISTAKES = [
+    (("add",), "usage NAME"),
+    (("add", "a", "--attributes", "red=1"), "class-twice a"),
+    (("add", "x/y", "--attributes", "red=1"), "class-name"),
+    (("add", "new"), "description-missing new --attributes"),
+    (("add", "new", "--attributes", "red=?"), "option-value --attributes"),
+    (("add", "new", "--attributes", "rde=1"), "attribute-unknown rde"),
+    (("add", "new", "--attributes", "red=0,green=0,blue=0"), "signature-zero"),
+    (("add", "new", "--description", "red"), "description-missing new"),
+    (("add", "new", "--attributes", "red=1", "--description", "red"), "description-unused --description"),
+    (("add", "new", "--attributes", "red=1", "--description", " "), "description-length 1 10000"),
+    (("add", "new", "--signature", "short.npy"), "signature-size 3 2"),
+    (("add", "new", "--signature", "nan.npy"), "not-finite nan.npy"),
+    (("add", "new", "--signature", "nothing.npy"), "file-missing nothing.npy"),
+    (("add", "new", "--signature", "other.csv"), "class-missing new"),
+    (("remove", "g"), "class-seen g"),
+    (("remove", "nobody"), "class-unknown nobody"),
+    (("remove", "a", "--attributes", "red=1"), "usage --attributes"),
+    (("add", "new", "--attributes", "red=1", "--out", "run"), "out-taken"),
+]
+
+
+def test_what_cannot_be(run, bad, contents):
     np.save("short.npy", np.ones(2))
     np.save("nan.npy", np.array([1, 2, np.nan]))
     Path("other.csv").write_text("class,red,green,blue\nother,1,0,0\n")
     before = contents()
-    assert bad("classes", arguments[0], run, *arguments[1:]).says(refusal)
-    assert contents() == before
+    for (verb, *arguments), refusal in MISTAKES:
+        assert bad("classes", verb, run, *arguments).says(refusal), (verb, *arguments)
+        assert contents() == before, (verb, *arguments)
 
 
 def test_a_damaged_recipe(run, bad):

@@ -80,6 +80,8 @@ def test_an_interrupt_while_modules_are_imported():
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # Where the tests run in the background of a shell, they and their children would ignore Ctrl-C.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         process.stdout.readline()
         time.sleep(wait)

@@ -412,6 +412,7 @@ class TestChance:
         assert np.allclose(second, first[:, order], rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 class TestTrust:
     """What rehearsals tell is told of every method."""
 

@@ -27,6 +27,7 @@ def assert_same(model, pool):
     assert np.allclose(by_module(model, pool), model.scores(pool), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @SETTINGS
 @pytest.mark.parametrize("shape", [(5,), (1, 8, 12)], ids=["features", "images"])
 @pytest.mark.parametrize("name", EXPORTED)

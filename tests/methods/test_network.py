@@ -40,6 +40,7 @@ def test_an_interrupted_fit_ends_with_the_same_bits(name, quick, make_problem, t
     assert np.array_equal(again.scores(problem.pool), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", ["l2", "standard", "minmax", "whitened"])
 def test_features_are_prepared_for_every_network(name, quick, make_problem, features):
     """A network on prepared features is one that is given them prepared."""
@@ -51,6 +52,7 @@ def test_features_are_prepared_for_every_network(name, quick, make_problem, feat
     assert not np.allclose(quick(name, features="raw").fit(problem).scores(problem.pool), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(5,), (1, 8, 12)], ids=["features", "images"])
 def test_an_export_is_a_few_lines(quick, make_problem, whole, tmp_path, shape):
     """The module is all that somebody who writes an export needs."""

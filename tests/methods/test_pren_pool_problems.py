@@ -220,6 +220,7 @@ def test_hardly_anything_to_learn_from_is_survived(case, setting, features):
 
 
 @settings(max_examples=100)
+@pytest.mark.slow
 @given(
     problem=st.builds(
         small,

@@ -9,6 +9,7 @@ import torch
 from refusals import refused
 
 from pren.core.pseudo import top_per_class
+from pren.methods.network import NetworkMethod
 from pren.methods.refinement import REFINEMENTS, Refinement
 from pren.methods.registry import METHODS
 from pren.methods.selection import SELECTIONS
@@ -16,10 +17,11 @@ from pren.methods.storage import load_model
 from pren.problem import UNKNOWN, Problem, candidates_of
 
 OURS = [name for name in REFINEMENTS if name != "none"]
-NETWORKS = [name for name, entry in METHODS.items() if hasattr(entry.method, "module")]
+NETWORKS = [name for name, entry in METHODS.items() if issubclass(entry.method, NetworkMethod)]
 # How exactly a method scores an image alone as among many: networks compute in single precision, UDA iterates.
 EXACT = {"uda": 1e-5, **dict.fromkeys(NETWORKS, 1e-4)}
 SETTINGS = pytest.mark.parametrize("setting", ["zsl", "gzsl"])
+PAIRS = pytest.mark.parametrize(("setting", "refinement"), list(zip(cycle(["zsl", "gzsl"]), OURS, strict=False)))
 
 
 class Nearest(Refinement):
@@ -107,7 +109,8 @@ def test_none_costs_nothing(quick, make_problem, monkeypatch):
     assert not [name for name in model._state()[0] if name.startswith("refinement.")]
 
 
-@pytest.mark.parametrize(("setting", "refinement"), zip(cycle(["zsl", "gzsl"]), OURS, strict=False))
+@pytest.mark.slow
+@PAIRS
 @pytest.mark.parametrize("name", METHODS)
 def test_it_is_saved_and_scores_images_one_at_a_time(name, setting, refinement, quick, make_problem_of, tmp_path):
     problem = make_problem_of(name, setting=setting)
@@ -121,9 +124,9 @@ def test_it_is_saved_and_scores_images_one_at_a_time(name, setting, refinement, 
     assert np.allclose(alone, scores[:4], rtol=exact, atol=exact)
 
 
-@pytest.mark.parametrize("refinement", OURS)
+@pytest.mark.slow
+@PAIRS
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in NETWORKS])
-@SETTINGS
 def test_the_order_of_pool_and_classes_means_nothing(name, setting, refinement, quick, make_problem_of):
     images, classes = np.random.default_rng(1).permutation(40 if setting == "gzsl" else 20), np.arange(8)[::-1]
     problem, turned = make_problem_of(name, setting=setting), make_problem_of(name, setting=setting, order=classes)

@@ -381,6 +381,7 @@ def test_shapes_that_no_input_has(saved, shape):
         load_model(saved)
 
 
+@pytest.mark.slow
 def test_scores_are_numbers_or_an_error(models):
     """Whatever stands in a model file: every float at its maximum, and other classes that are seen."""
     root, problem = models

@@ -93,6 +93,7 @@ def test_a_run_that_is_opened_again_has_the_same_labels(fitted, drawn):
     assert np.array_equal(again.outcome.labels.confidence, first.outcome.labels.confidence)
 
 
+@pytest.mark.slow
 def test_pseudo_labels_name_the_inputs_that_were_learned_from(photographs, tiny_weights, caplog):
     """Their places count copies once, their names are those of the files."""
     shutil.copy(photographs / "unlabelled/0.png", photographs / "unlabelled/again.png")

@@ -265,6 +265,7 @@ class TestRepeat:
             run_folder(configure(path, seed=seed), tmp_path / str(seed))
         assert (tmp_path / "0" / "history.csv").read_bytes() != (tmp_path / "1" / "history.csv").read_bytes()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("form", "setting"), CASES)
     def test_config_yaml_repeats_the_run(self, form, setting, data, configure, outcome, tmp_path):
         run_folder(configure(data(form, setting), setting=setting, **backbone(form)), tmp_path / "one")

@@ -135,5 +135,6 @@ def test_a_refusal_names_arguments_instead_of_options(tmp_path):
     with refused("option-conflict start resume"):
         pren.fit(resume=tmp_path, start=tmp_path)
     (tmp_path / "config.yaml").touch()
-    with refused("out-taken out"):
+    with refused("run-exists out 'pren") as error:  # whole commands stay as they are
         pren.fit("numbers-features", tmp_path, method="eszsl")
+    assert f"'pren fit --resume {tmp_path}'" in str(error.value)

@@ -207,6 +207,7 @@ def test_many_features_give_the_same_lengths_and_angles(make_problem, monkeypatc
     assert not np.array_equal(*made), "two ways"
 
 
+@pytest.mark.slow
 def test_many_features_that_are_all_equal():
     problem = Problem.from_arrays(np.ones((8, 1600)), np.arange(8) % 4, np.eye(6), np.ones((2, 1600)))
     assert np.isfinite(Whitened.fit(problem).of(problem.pool)).all()
