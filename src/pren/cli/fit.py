@@ -74,8 +74,8 @@ def fit(
     of all classes: signatures.csv or descriptions.csv. Check it with 'pren data check DATA'.
     """
     show_log(talk)
+    fabric = launch(processes, accelerator)  # first: a process that only starts others loads neither torch nor sklearn
     settings = settings_of(chosen, vision, trust, data=data, method=method, assignments=assignments, seed=seed)
-    fabric = launch(processes, accelerator)
     from pren.methods.registry import METHODS, trains_backbone
     from pren.runs.fit import configure
     from pren.runs.run import Progress, run_config
