@@ -60,6 +60,7 @@ def cases() -> Iterator[tuple[str, Case]]:
     """CUB's folds, then draws of two sizes."""
     for fold in (1, 2, 3):
         problem, answers = load("cub", split="PS", features="efflite0.mat", fold=fold)
+        assert answers is not None
         yield "folds, 100 + 50", _case(problem, answers.labels)
     for name in DRAWN:
         for problem, labels in drawn.problems(drawn.KINDS[name]):
@@ -138,7 +139,8 @@ def figures(case: Case, directions: Directions) -> Figures:
             )
         )
     shares = votes / np.maximum(case.subsets.sum(axis=0), 1)
-    return Figures(*np.mean(found, axis=0), voted=float((shares.argmax(axis=1) == case.labels).mean()))
+    own_share, apart, error, alone = np.mean(found, axis=0).tolist()
+    return Figures(own_share, apart, error, alone, float((shares.argmax(axis=1) == case.labels).mean()))
 
 
 def _spread(rows: Matrix) -> float:

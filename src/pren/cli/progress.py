@@ -54,16 +54,15 @@ def rounds(title: str, quiet: bool = False) -> Iterator[OnRound | None]:
 class TimeLeft:
     """How long the rest of some equal parts takes, from the time of those that are done."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._start, self._parts = clock(), 0
+    def __init__(self) -> None:
+        self._start, self._parts = time.monotonic(), 0
 
     def after(self, left: int) -> list[str]:
         """One more part is done; in words how long `left` others take, nothing if that is not worth a word."""
         self._parts += 1
         from pren.images.duration import in_words
 
-        seconds = (self._clock() - self._start) / self._parts * left
+        seconds = (time.monotonic() - self._start) / self._parts * left
         return [f"about {in_words(seconds)} left"] if seconds > SECONDS_WORTH_A_WORD else []
 
 

@@ -96,4 +96,5 @@ def _gradients(grad: Tensor, x: Tensor, weight: Tensor, stride: Pair, padding: P
     found = torch.ops.aten.convolution_backward(
         grad, x, weight, None, stride, padding, (1, 1), False, (0, 0), len(weight), mask
     )
-    return found[0] if of_input else found[1]
+    gradient: Tensor = found[0] if of_input else found[1]
+    return gradient
