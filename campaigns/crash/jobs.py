@@ -23,6 +23,7 @@ from pren.images.extraction import Extractor
 from pren.images.torchvision_operators import import_timm
 from pren.label.job import ROWS
 from pren.label.parts import parts_folder
+from pren.review.session import THUMBNAILS
 from pren.runs.run import run_config
 from pren.store.config import RunConfig
 
@@ -138,6 +139,7 @@ def same_words(reference: Path, folder: Path) -> list[str]:
 def same_review(reference: Path, folder: Path) -> list[str]:
     """Differences between two reviews: journals, labels of the data, and what was learned from them."""
     parts = (f"{part}/{line}" for part in ("run", "photographs") for line in same_run(reference / part, folder / part))
+    parts = (line for line in parts if THUMBNAILS not in line)  # whose names go by place and time
     learned = [(out.parent / LABELS).read_text() for out in (reference, folder)]
     return [*parts, *(["other labels"] if learned[0] != learned[1] else [])]
 
@@ -166,7 +168,7 @@ _QUICK = (
     _fit("fit, frozen", "{photographs}", *_PREN, "--frozen", *_FROZEN, "--cache", "{cache}"),
     Job("review", ("review", "{out}/run", *_HERE), None, same_review, given="pile", talk=review),
     Job("serve", ("serve", "{out}", "--port", "0"), None, same_words, given="rounds", talk=predict),
-    _once("export", "model.pt2", "export", "{rounds}", "--format", "torch"),
+    _once("export", "model.pt2", "export", "{out}", "--format", "torch", given="rounds"),
     _once("classes", "new", "classes", "remove", "{rounds}", "a"),
     _fit("fit, finetuned", "{photographs}", *_ESZSL, *_FROZEN, "--finetune", *_BRIEFLY),
     _fit("fit, two backbones", "{photographs}", *_ESZSL, *TWO),
