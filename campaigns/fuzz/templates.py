@@ -138,7 +138,7 @@ def prepare(path: Path) -> Workshop:
             raise _Interrupted
 
     with mock.patch.object(os, "fsync", return_value=None):
-        _prepare_results(workshop.path / "store")
+        prepare_results(workshop.path / "store")
         run_config(RunConfig(data=data, method="eszsl"), workshop.template("eszsl"))
         np.savez(workshop.path / "more.npz", **problem(6))  # type: ignore[arg-type]
         trusted = RunConfig(data=str(workshop.path / "more.npz"), method="eszsl", setting="gzsl", rehearsals=2)
@@ -153,7 +153,7 @@ def prepare(path: Path) -> Workshop:
     raise AssertionError("the run was not interrupted")
 
 
-def _prepare_results(store: Path) -> None:
+def prepare_results(store: Path) -> None:
     """Invented results of a reproduction."""
     (store / CELLS).mkdir(parents=True)
     for task in zsl_cells(Plan(root="nowhere", seeds=1)).tasks():
