@@ -23,6 +23,7 @@ from pren.review import running
 SECONDS = 60.0  # a longer case counts as a hang
 MOST_WORK = 3_000  # heads x batches x (images in a batch), roughly; a valid run beyond would only cost time
 SUCCESS, REFUSED, TOO_LARGE = "success", "PrenError", "too large to run"
+PLACES = {"PREN_CACHE": "cache", "PREN_DATA": "nowhere"}
 Snapshot = dict[str, tuple[str, bytes]]
 
 
@@ -146,7 +147,7 @@ def _surroundings(arguments: tuple[str, ...]) -> Iterator[None]:
         mock.patch.object(PrEN, "_begin", checked),
         mock.patch.object(running, "run", lambda app, listening, on_start: on_start()),
         mock.patch("webbrowser.open"),
-        mock.patch.dict(os.environ, {"COLUMNS": "250", "NO_COLOR": "1", "TERM": "dumb", "PREN_CACHE": "cache"}),
+        mock.patch.dict(os.environ, {"COLUMNS": "250", "NO_COLOR": "1", "TERM": "dumb", **PLACES}),
     ):
         yield
 

@@ -249,7 +249,7 @@ LOCKS = (
 )
 Damage = Spoil | Replace | Plant | Forge
 SPOILS: SearchStrategy[Spoil] = st.builds(Spoil, st.integers(0, 20), BYTE_EDITS)
-_REPLACED = st.builds(Replace, st.integers(0, 20), st.sampled_from(KINDS), st.integers(0, 20))
+REPLACED = st.builds(Replace, st.integers(0, 20), st.sampled_from(KINDS), st.integers(0, 20))
 _PLANTED = st.builds(
     Plant, st.sampled_from(PLANTED), st.binary(max_size=20), st.sampled_from(["file", "folder", "copy", "rename"])
 )
@@ -286,4 +286,4 @@ SAID = _forged([MODEL_FILE, TRUST_FILE, STATE_FILE, MANIFEST, "metrics.json"], J
 TENSORS = _forged(
     [MODEL_FILE, TRAINING_FILE], st.just(StructureEdit("add", (), None, "")), ["drop", "rename", *TENSOR_CHANGES]
 )
-OTHER_DAMAGES: SearchStrategy[Damage] = st.one_of(_REPLACED, _PLANTED, LOCKED, JOURNALS, SAID, TENSORS)
+OTHER_DAMAGES: SearchStrategy[Damage] = st.one_of(REPLACED, _PLANTED, LOCKED, JOURNALS, SAID, TENSORS)

@@ -3,11 +3,13 @@
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections import Counter
 from itertools import pairwise
 
+import httpx
 import pytest
 import yaml
 from safetensors.numpy import load_file, save_file
@@ -32,6 +34,7 @@ from campaigns.crash.phases import (
 from campaigns.crash.processes import Case
 from campaigns.crash.reference import hash_models
 from campaigns.crash.strikes import Struck, Yard, strike_run, strikes_summary
+from campaigns.crash.talks import HEARD, heard, review
 from pren.foundation.files import WRITING
 
 pytestmark = pytest.mark.slow
@@ -238,7 +241,7 @@ class TestStrikes:
         "file = os.open('out/b', os.O_WRONLY)\nos.write(file, b'12345678')\n"
     )
 
-    def run(self, folder, at=0, when="before"):
+    def run(self, folder, at=0, when="before", code=WRITE):
         environment = {
             "PYTHONPATH": str(INSIDE),
             "PREN_STRIKE_COUNT": str(folder / "count"),
@@ -246,7 +249,7 @@ class TestStrikes:
             "PREN_STRIKE_AT": str(at),
             "PREN_STRIKE_WHEN": when,
         }
-        return subprocess.run([sys.executable, "-c", self.WRITE], env=environment, cwd=folder, check=False).returncode
+        return subprocess.run([sys.executable, "-c", code], env=environment, cwd=folder, check=False).returncode
 
     def test_calls_that_change_files_are_counted(self, tmp_path):
         assert self.run(tmp_path) == 0
@@ -268,12 +271,29 @@ class TestStrikes:
         out = tmp_path / "out"
         assert ({path.name: path.read_text() for path in out.iterdir()} if out.exists() else None) == left
 
+    def test_a_strike_hits_an_answer_over_the_network(self, tmp_path):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            send = f"import socket\nsocket.create_connection({server.getsockname()!r}).send(b'12345678')"
+            assert self.run(tmp_path, 1, "after", send) == -signal.SIGKILL
+            with server.accept()[0] as found:
+                assert found.recv(9) == b"1234"
+        assert (tmp_path / "count.struck").read_text() == "in the middle of send answer"
+
+    @pytest.mark.parametrize(("kept", "told"), [(3, "3 answers"), (1, "1 are kept"), (4, "4 are kept")])
+    def test_an_answer_that_was_acknowledged_and_is_gone_is_told(self, tmp_path, kept, told):
+        def answer(request):
+            return httpx.Response(200, json={"position": kept, "learned": True, "forecast": {"now": None}})
+
+        (tmp_path / HEARD).write_text("1\n2\n")
+        with httpx.Client(transport=httpx.MockTransport(answer), base_url="http://here") as client:
+            assert told in review(client, tmp_path) + f"{len(heard(tmp_path))} answers"
+
     def test_every_job_has_its_turn_soon(self):
         assert set(ORDER) == set(JOBS)
         assert len(ORDER) <= 2 * len(JOBS)
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("name", ["fit, continued", "report", "predict, sorted"])
+    @pytest.mark.parametrize("name", ["fit, continued", "review", "predict, sorted"])
     def test_a_struck_command_ends_like_one_that_nobody_struck(self, yard, name):
         job = next(number for number, job in enumerate(ORDER) if job.name == name)
         outcome = strike_run(yard, job, seed=0)

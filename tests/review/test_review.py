@@ -129,8 +129,10 @@ def test_another_day_goes_on(pile):
         swapped(first)
         with refused("in-use"):
             Session(place / "run", {"data": str(place / "photographs"), "cache": str(place / "cache")})
+        forecast = first.rested()["forecast"]["now"]
     with Reviewer(place, "v") as second:
         state = second.rested()
+        assert state["forecast"]["now"] == forecast is not None
         assert second.labels() == truth
         assert state["answered"] == 10
         assert second.post("/api/undo", window="v")["undone"]["groups"]

@@ -33,13 +33,14 @@ def place(photographs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def fit(weights, settings, out="run", resume=None):
+def fit(weights, settings, out="run", resume=None, start=None):
     said = Settings.of({"data": "photographs", "weights": str(weights), **SOME, **settings})
     wanted = configure(said if resume is None else Settings.of({}), resume=resume)
-    return run_config(wanted, resume or out, resume=resume is not None, report=False, progress=Progress())
+    more = {"command": "pren fit" if resume is None else "pren fit --resume", "start": start, "progress": Progress()}
+    return run_config(wanted, resume or out, resume=resume is not None, report=False, **more)
 
 
-def interrupt(phase, weights, monkeypatch):
+def interrupt(phase, weights, monkeypatch, start=None):
     """Interrupt a run in a phase; returns its settings."""
     where, settings = PHASES[phase]
 
@@ -49,7 +50,7 @@ def interrupt(phase, weights, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(where, interrupted)
         with pytest.raises(Interrupted):
-            fit(weights, settings)
+            fit(weights, settings, start=start)
     return settings
 
 
@@ -65,6 +66,17 @@ def test_a_run_goes_on_from_every_phase(phase, tiny_weights, monkeypatch):
     for record in (part.config.record for part in (resumed, whole)):
         assert record["hashes"] == whole.config.record["hashes"]
         assert record["id"] == whole.config.record["id"]
+        assert record["command"] == RunFolder("run").config().record["command"] == "pren fit"
+
+
+def test_a_continued_run_still_starts_from_the_model_of_the_other(tiny_weights, monkeypatch):
+    settings = PHASES["training"][1]
+    fit(tiny_weights, settings, out="first")
+    interrupt("training", tiny_weights, monkeypatch, start="first")
+    resumed = fit(tiny_weights, {}, resume="run")
+    whole = fit(tiny_weights, settings, out="whole", start="first")
+    assert resumed.history == whole.history
+    assert resumed.history != fit(tiny_weights, settings, out="alone").history
 
 
 def test_what_fails_before_anything_is_done_leaves_no_folder(tiny_weights, tmp_path):

@@ -208,9 +208,10 @@ def _opened(run: Path, moved: dict[str, Any]) -> tuple[RunResult, Trust | None]:
         if error.code != "data-changed":
             raise
         log.info("The labels have changed since the run: fitting again.")
-        trust = Trust.load(run)
-        quick = quick_settings(RunFolder.open(run).config(), trust)
-        return fit(start=run, report=False, **quick, **moved), trust
+        trust, config = Trust.load(run), RunFolder.open(run).config()
+        quick = fit(start=run, report=False, **quick_settings(config, trust), **moved)
+        whole = quick.config.model_copy(update={"rehearsals": config.rehearsals})  # as later fits are to be
+        return replace(quick, config=whole), trust
     assert result.outcome is not None
     return result, result.outcome.trust
 

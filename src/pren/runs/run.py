@@ -37,6 +37,8 @@ from pren.trust import OnRehearsal, only_sure
 
 log = logging.getLogger(__name__)
 
+OF_THE_START = ("command", "started", "continues")  # what an interrupted run keeps in its record
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -102,6 +104,8 @@ def run_config(
                 rehearsals = count_rehearsals(config, method, known)
             config = config.for_record({"hashes": _same_hashes(known, fabric), "source": known.source, **asked})
             folder = _settle(folder, config, out, resume, fabric, held)
+            if folder is not None:
+                config = config.model_copy(update={"record": folder.config().record})
             if share_text(fabric, "finished" if folder is not None and folder.finished() else ""):
                 return None if folder is None else _finished_before(folder, report)
             taught, told = counted_once(known, answers)
@@ -171,8 +175,9 @@ def _settle(
         if fabric.is_global_zero and out is not None and resume:
             folder = _reopen(out, config)
             held.callback(folder.close)
-        if folder is not None and not folder.finished() and "hashes" not in folder.config().record:
-            folder.record(config)
+        if folder is not None and not folder.finished() and "hashes" not in (begun := folder.config().record):
+            kept = {key: begun[key] for key in OF_THE_START if key in begun}
+            folder.record(config.model_copy(update={"record": {**config.record, **kept}}))
     return folder
 
 
