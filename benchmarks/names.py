@@ -1,16 +1,17 @@
 """Which group is which class, with good and poor descriptions: ``python -m benchmarks.names FIRST LAST [METHOD ...]``.
 
-Draws FIRST to LAST - 1 of problems from CUB's 150 seen classes, each with three descriptions of the classes: 312
-attributes, 15 of them as yes or no, and sentences. METHOD is a name with parameters, as for `benchmarks.drawn`. A
-method that names groups is rehearsed, too: does its forecast hold, are sure labels right, and are wrong names among
-those to check? What `pren-vote` does was chosen on draws 0 to 19; no test class has a part in them. PREN_DATA says
-where CUB is.
+Draws FIRST to LAST - 1 of problems from CUB's 150 seen classes, each with four descriptions of the classes: 312
+attributes, 15 of them as yes or no, sentences, and the last two together, as `pren fit` joins them. METHOD is a name
+with parameters, as for `benchmarks.drawn`. A method that names groups is rehearsed, too: does its forecast hold, are
+sure labels right, and are wrong names among those to check? What `pren-vote` does was chosen on draws 0 to 19; no test
+class has a part in them. PREN_DATA says where CUB is; --help has more.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from benchmarks.bird_sentences import sentences
 from benchmarks.tables import Table
 from pren.cli.options import parse_assignments
 from pren.data import load
-from pren.data.describe import encode
+from pren.data.describe import Signatures, combine, encode
 from pren.methods.base import Method
 from pren.methods.registry import create
 from pren.problem import ClassTable, Problem
@@ -29,10 +30,12 @@ from pren.problem.inputs import ArrayInputs
 from pren.trust import assess
 from pren.trust.confidence import SURE
 from pren.trust.names import CHECK, Names
+from pren.trust.sources import best_sources
 
 DEFAULT = ["pren-pool", "pren-vote", "ridge-s2v:features=whitened:refinement=soft-kmeans"]
 KINDS = {"10 + 5": (10, 5), "20 + 10": (20, 10), "40 + 10": (40, 10)}
 DESCRIPTIONS = ("attributes", "yes/no", "sentences")
+TOGETHER = "yes/no and sentences"
 REHEARSALS = 10
 CHANGED = 5  # points by which a problem is better or worse
 LEAST_GROUP = 3  # a group of fewer inputs has no name that is right or wrong
@@ -81,10 +84,27 @@ def problems(seen: int, unseen: int, draw: int) -> Iterator[tuple[str, Problem, 
     signatures = (attributes, yes_or_no(attributes, seen, rng), words[chosen])
     names, is_seen = [whole.classes.names[row] for row in chosen], np.arange(len(chosen)) < seen
     problem = Problem(train, labels[~pool], unlabelled, ClassTable.build(names, attributes, is_seen))
-    for description, values in zip(DESCRIPTIONS, signatures, strict=True):  # all share what is learned of the inputs
-        lengths = np.linalg.norm(values, axis=1, keepdims=True)
-        unit = values / np.where(lengths > 0, lengths, 1.0)  # a class may have no "yes"
-        yield description, problem.redescribed(unit, {}), labels[pool]
+    unit = {name: _unit(values) for name, values in zip(DESCRIPTIONS, signatures, strict=True)}
+    for name, values in unit.items():  # all share what is learned of the inputs
+        yield name, problem.redescribed(values, {}), labels[pool]
+    pair = [unit[name] for name in DESCRIPTIONS[1:]]
+    chosen = best_sources(joined(problem, pair, (1.0, 1.0)), DESCRIPTIONS[1:]).chosen
+    together = joined(problem, pair, chosen.weights) if chosen.weights else unit[chosen.names[0]]
+    yield TOGETHER, together if isinstance(together, Problem) else problem.redescribed(together, {}), labels[pool]
+
+
+def _unit(values: Values) -> Values:
+    """Rows of length 1."""
+    lengths = np.linalg.norm(values, axis=1, keepdims=True)
+    return values / np.where(lengths > 0, lengths, 1.0)  # a class may have no "yes"
+
+
+def joined(problem: Problem, tables: Sequence[Values], weights: Sequence[float]) -> Problem:
+    """The problem with several signatures side by side."""
+    both = combine(
+        [Signatures(problem.classes.names, v, {"kind": "table"}) for v in tables], problem.classes.seen, weights
+    )
+    return problem.redescribed(both.values, both.record())
 
 
 def yes_or_no(attributes: Values, seen: int, rng: np.random.Generator) -> Values:
@@ -116,7 +136,9 @@ def foretold(model: Method, problem: Problem, scores: Values, found: Numbers, tr
     return Foretold(forecast.low, forecast.high, float(right.mean()), forecast.useless, *counts)
 
 
-def run(first: int, last: int, methods: list[str]) -> tuple[Table, Table, Table]:
+def run(
+    first: int, last: int, methods: list[str], only: str | None = None, rehearse: bool = True
+) -> tuple[Table, Table, Table]:
     """Top-1 of methods in every cell, how many of the names to check are wrong, and whether forecasts hold."""
     right: dict[tuple[str, str], list[float]] = {}
     names: dict[tuple[str, str], list[Name]] = {}
@@ -124,7 +146,7 @@ def run(first: int, last: int, methods: list[str]) -> tuple[Table, Table, Table]
     for kind, (seen, unseen) in KINDS.items():
         for draw in range(first, last):
             for description, problem, truth in problems(seen, unseen, draw):
-                for method in methods:
+                for method in methods if only in (None, description) else ():
                     name, *settings = method.split(":")
                     model = create(name, **parse_assignments(settings)).fit(problem)
                     scores = model.scores(problem.pool)
@@ -132,7 +154,7 @@ def run(first: int, last: int, methods: list[str]) -> tuple[Table, Table, Table]
                     cell = f"{kind}, {description}"
                     right.setdefault((method, cell), []).append(100 * float((found == truth).mean()))
                     names.setdefault((method, cell), []).extend(named(model, problem, found, truth))
-                    if model.name_shares() is not None:
+                    if rehearse and model.name_shares() is not None:
                         told = foretold(model, problem, scores, found, truth)
                         forecasts.setdefault(f"{method}, {cell}", []).append(told)
             print(kind, draw, file=sys.stderr, flush=True)
@@ -183,7 +205,8 @@ def _forecasts(forecasts: dict[str, list[Foretold]]) -> Table:
         "of them right (%)",
     ]
     table = Table(f"Forecasts, {REHEARSALS} rehearsals each", columns)
-    for cell, found in {**forecasts, "all": [each for some in forecasts.values() for each in some]}.items():
+    everything = {"all": [each for some in forecasts.values() for each in some]} if forecasts else {}
+    for cell, found in {**forecasts, **everything}.items():
         inside = np.mean([each.low <= each.right <= each.high for each in found])
         width = np.median([each.high - each.low for each in found])
         useless, sure = np.mean([each.useless for each in found]), sum(each.sure for each in found)
@@ -193,5 +216,13 @@ def _forecasts(forecasts: dict[str, list[Foretold]]) -> Table:
 
 
 if __name__ == "__main__":
-    for table in run(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or DEFAULT):
-        print(table.markdown(), end="\n\n")
+    parser = ArgumentParser()
+    parser.add_argument("first", type=int)
+    parser.add_argument("last", type=int)
+    parser.add_argument("methods", nargs="*", default=DEFAULT)
+    parser.add_argument("--only", choices=[*DESCRIPTIONS, TOGETHER], help="one description")
+    parser.add_argument("--labels", action="store_true", help="without rehearsals")
+    said = parser.parse_args()
+    for table in run(said.first, said.last, said.methods, said.only, not said.labels):
+        if table.rows:
+            print(table.markdown(), end="\n\n")

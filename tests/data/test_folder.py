@@ -353,7 +353,7 @@ class TestDescriptions:
             load(folder, signatures="attributes")
         (folder / "numbers.txt").rename(folder / "signatures.csv")
         assert load(folder, signatures="attributes")[0].source["signatures"]["kind"] == "attributes"
-        named, _ = load(folder, signatures="descriptions", encoder="words")
+        named, _ = load(folder, signatures="attributes,descriptions", encoder="words")
         assert named.fingerprint() == load(folder, encoder="words")[0].fingerprint()
         assert report_folder(folder, signatures="descriptions").attributes == 0
         assert report_folder(folder, signatures="attributes").attributes == 3
@@ -364,10 +364,9 @@ class TestDescriptions:
             with refused(refusal):
                 load(folder, **options)
 
-    def test_with_both_files_an_encoder_decides(self, folder):
+    def test_an_encoder_needs_words(self, folder):
         (folder / "numbers.txt").rename(folder / "signatures.csv")
-        assert load_folder(folder)[0].source["signatures"]["kind"] == "attributes"
-        assert load_folder(folder, encoder="words")[0].source["signatures"]["kind"] == "text"
+        assert load_folder(folder, encoder="words")[0].source["signatures"]["kind"] == "combined"
         (folder / "descriptions.csv").unlink()
         with refused("folder-unusable descriptions.csv"):
             load_folder(folder, encoder="words")

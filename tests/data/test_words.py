@@ -11,7 +11,8 @@ from refusals import refused
 from pren.data import load
 from pren.data.describe import ENCODERS, KnownEncoder, Recipe, register_encoder
 from pren.data.folder.check import report_folder
-from pren.data.folder.class_sources import filled
+from pren.data.folder.class_sources import filled, names_of
+from pren.foundation.errors import PrenError
 
 SIGNATURES = "class,striped,hooves\nhorse,0,1\ntiger,1,0\nzebra,1,1\nseal,0.5,0.25\n"
 DESCRIPTIONS = """class,description
@@ -85,6 +86,44 @@ def test_several_sources_are_scaled_by_the_seen_classes(folder):
     assert set(problem.source["files"]) == {"signatures.csv", "descriptions.csv"}
     birds, _ = load(folder, signatures="attributes,names", template="photo of a {}")  # any table has names
     assert set(birds.source["files"]) == {"signatures.csv"}
+
+
+def test_attributes_and_descriptions_stand_together_by_default(folder):
+    both, named = load(folder)[0], load(folder, signatures="attributes,descriptions")[0]
+    assert both.fingerprint() == named.fingerprint()
+    assert names_of(both.source) == ["attributes", "descriptions"]
+    assert both.source["signatures"]["weights"] == [1.0, 1.0]
+    (folder / "classes.csv").write_text("class\nhorse\ntiger\nzebra\nseal\n")
+    np.save(folder / "vectors.npy", np.eye(4))
+    assert load(folder)[0].fingerprint() == both.fingerprint(), "names and vectors only where somebody says so"
+    (folder / "signatures.csv").unlink()
+    assert names_of(load(folder)[0].source) == ["descriptions"]
+
+
+def test_what_says_the_same_of_all_seen_classes_is_left_out_by_default(folder):
+    (folder / "signatures.csv").write_text(SIGNATURES.replace("tiger,1,0", "tiger,0,1"))
+    assert names_of(load(folder)[0].source) == ["descriptions"]
+    with refused("signatures-constant"):
+        load(folder, signatures="attributes,descriptions")
+
+
+def test_without_an_encoder_the_numbers_are_enough(folder, caplog):
+    class NotThere(KnownEncoder):
+        def __call__(self, texts):
+            raise NotImplementedError
+
+        cuts = width = __call__
+
+        def facts(self):
+            raise PrenError("extra-missing", "Install it.")
+
+    ENCODERS._entries.clear()
+    register_encoder("minilm")(NotThere())
+    with caplog.at_level(logging.WARNING):
+        assert names_of(load(folder)[0].source) == ["attributes"]
+    assert "Install it" in caplog.text
+    with refused("extra-missing"):
+        load(folder, signatures="attributes,descriptions")
 
 
 def test_a_class_that_one_source_has_not(folder):
@@ -163,7 +202,7 @@ class TestVectors:
         np.testing.assert_allclose(again, problem.classes.signatures[problem.classes.names.index("tiger")])
 
     def test_they_count_before_names_and_after_words(self, folder):
-        assert load(folder)[0].source["signatures"]["kind"] == "attributes"
+        assert [part["kind"] for part in load(folder)[0].source["signatures"]["sources"]] == ["attributes", "text"]
         (folder / "signatures.csv").unlink()
         (folder / "descriptions.csv").unlink()
         assert load(folder)[0].source["signatures"]["kind"] == "vectors"
@@ -220,7 +259,7 @@ class TestVectors:
 class TestMissing:
     def test_the_mean_of_the_seen_classes_fills_in(self, folder):
         (folder / "signatures.csv").write_text(SIGNATURES.replace("zebra,1,1", "zebra, ?,1").replace("0.25", ""))
-        problem, _ = load(folder)
+        problem, _ = load(folder, signatures="attributes")
         zebra, seal = problem.classes.signatures[2:]
         np.testing.assert_allclose(zebra, np.array([0.5, 1]) / np.hypot(0.5, 1))
         np.testing.assert_allclose(seal, np.array([0.5, 0.5]) / np.hypot(0.5, 0.5))

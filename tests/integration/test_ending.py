@@ -14,7 +14,7 @@ import pytest
 from pren.cli.ending import explained
 
 pytestmark = pytest.mark.slow
-LIST = [sys.executable, "-m", "pren.cli", "list", "methods"]
+LIST = [sys.executable, "-m", "pren.cli", "list", "datasets"]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no full device")  # noqa: PTH110

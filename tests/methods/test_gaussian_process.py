@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
-from pren.methods.gaussian_process import NOISES, guess_means, kernel, kernel_width, scaled
+from pren.methods.gaussian_process import NOISES, guess_means, kernel, kernel_width, scaled, told
 
 sizes = st.tuples(st.integers(1, 9), st.integers(1, 5), st.integers(1, 4), st.integers(0, 99))
 
@@ -197,3 +197,27 @@ def test_means_that_are_all_zero_are_guessed_to_be_zero():
     guess = guess_means(known, 0 * values, wanted)
     sound(guess)
     assert not guess.means.any()
+
+
+@settings(max_examples=20)
+@given(st.tuples(st.integers(2, 8), st.integers(1, 4), st.just(1), st.integers(0, 99)))
+def test_what_signatures_tell_is_what_is_left_of_the_errors_of_the_mean_of_the_others(size):
+    known, values, _ = classes(*size)
+    n, ours, usual = len(known), [], 0.0
+    apart = scaled(known, known)[0]
+    K = np.array([[plain_kernel(a, b, kernel_width(apart)) for b in apart] for a in apart])
+    for ν in NOISES:
+        error = 0.0
+        for i in range(n):
+            rest = [j for j in range(n) if j != i]
+            error += sum(
+                (values[i] - K[i, rest] @ np.linalg.solve(K[np.ix_(rest, rest)] + ν * np.eye(n - 1), values[rest])) ** 2
+            )
+        ours.append(error)
+    for i in range(n):
+        usual += sum((values[i] - np.mean([values[j] for j in range(n) if j != i], axis=0)) ** 2)
+    assert told(known, values) == pytest.approx(1 - min(ours) / usual, rel=1e-6, abs=1e-9)
+
+
+def test_of_equal_means_nothing_is_told():
+    assert told(np.eye(3), np.ones((3, 2))) == 0.0

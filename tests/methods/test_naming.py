@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 
 from pren.methods import gaussian_process, naming
 from pren.methods.gaussian_process import guess_means
-from pren.methods.naming import (
+from pren.methods.likeliest_names import (
     Groups,
     Guesses,
-    agreed,
-    draw_heads,
-    guess_each,
+    Standing,
+    follow,
     names_by,
     squared_distances,
     swap_changes,
-    votes_on,
 )
+from pren.methods.naming import agreed, draw_heads, guess_each, votes_on
 
 H = 3
 sizes = st.tuples(st.integers(1, 6), st.integers(1, 4), st.integers(0, 99))
@@ -55,12 +55,53 @@ def test_what_a_swap_changes_is_what_it_changes(size):
     groups, (means, A) = drawn(*size)
     rng = np.random.default_rng(size[2])
     named = np.array([rng.permutation(size[0]) for _ in range(H)])
-    changes = swap_changes(groups, means, A, named)
+    everyone = np.broadcast_to(np.arange(size[0]), named.shape)
+    changes = swap_changes(Standing.of(groups, means, A, named), everyone)
     for h in range(H):
         before = energy(groups, means[h], A[h], named[h])
         for r, s, swapped in swaps(named[h]):
             expected = energy(groups, means[h], A[h], swapped) - before
             assert changes[h, r, s] == pytest.approx(expected, abs=1e-8)
+
+
+@settings(max_examples=30)
+@given(st.tuples(st.integers(2, 6), st.integers(1, 4), st.integers(0, 99)))
+def test_what_follows_from_a_swap_is_what_a_fresh_look_finds(size):
+    groups, (means, A) = drawn(*size)
+    rng = np.random.default_rng(size[2])
+    named = np.array([rng.permutation(size[0]) for _ in range(H)])
+    everyone = np.broadcast_to(np.arange(size[0]), named.shape)
+    now = Standing.of(groups, means, A, named)
+    changes = swap_changes(now, everyone)
+    for _ in range(3):
+        pairs = np.array([rng.permutation(size[0])[:2] for _ in range(H)])
+        for h, (r, s) in enumerate(pairs):
+            named[h, [r, s]] = named[h, [s, r]]
+        now = follow(now, changes, pairs)
+        fresh = Standing.of(groups, means, A, named)
+        for ours, expected in zip(now, fresh, strict=True):
+            np.testing.assert_allclose(ours, expected, atol=1e-9 * max(1, np.abs(expected).max()))
+        expected = swap_changes(fresh, everyone)
+        np.testing.assert_allclose(changes, expected, atol=1e-9 * max(1, np.abs(expected).max()))
+
+
+@settings(max_examples=30)
+@given(sizes)
+def test_names_are_those_of_a_plain_loop(size):
+    """The best swap first, each looked for afresh; ties aside."""
+    groups, (means, A) = drawn(*size)
+    scaled = A / np.abs(A).max(axis=(1, 2), keepdims=True)
+    for h in range(H):
+        alone = groups.weight**2 * squared_distances(means[h], groups.centres)
+        named, best = linear_sum_assignment(alone)[1], 0.0
+        while True:
+            before = energy(groups, means[h], scaled[h], named)
+            after = [(energy(groups, means[h], scaled[h], other), other) for _, _, other in swaps(named)]
+            best, other = min(after, key=lambda each: each[0])
+            if best >= before - 1e-9 * alone.max():
+                break
+            named = other
+        assert names_by(Guesses(means, A), groups)[h].tolist() == named.tolist()
 
 
 @settings(max_examples=30)

@@ -35,7 +35,7 @@ from pren.cli import (
 )
 from pren.cli.ending import explained, written
 from pren.cli.launch import leave, speaks_for_its_machine
-from pren.cli.output import NOBODY_READS, complain
+from pren.cli.output import PIPE_CLOSED, complain
 from pren.cli.room import check_room
 from pren.foundation.allocation import keep_memory
 from pren.foundation.errors import PrenError, SharedError, visible
@@ -117,7 +117,7 @@ def _exit_code() -> int:
             complain("ended", end.code)
             return 1
         if isinstance(end.__context__, BrokenPipeError):  # rich and typer end with 1
-            return NOBODY_READS
+            return PIPE_CLOSED
         return end.code or 0
     except PrenError as error:
         if speaks_for_its_machine() or not isinstance(error, SharedError):

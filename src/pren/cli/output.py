@@ -22,7 +22,7 @@ from rich.text import Text
 from pren.cli.options import output_option
 from pren.foundation.errors import visible
 
-NOBODY_READS = 128 + 13  # as programs end that SIGPIPE has ended
+PIPE_CLOSED = 128 + 13  # as programs end that SIGPIPE has ended
 
 
 def stdout() -> Console:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from pren.data import how_to_rehearse
 from pren.evaluation import FIGURES, TITLES
-from pren.images.engines import OPENVINO
+from pren.images.engines import IN_WORDS
+from pren.images.look import Look
 from pren.label.formats import write_labels
 from pren.label.names import GroupName, group_names, names_to_check
 from pren.label.outcome import Outcome
@@ -26,8 +27,7 @@ from pren.methods.registry import METHODS
 from pren.methods.storage import MODEL_FILE
 from pren.store.config import RunConfig
 from pren.store.folder import PREDICTIONS, REPORT_FILE, Figures, RunFolder
-from pren.trust import Forecast
-from pren.trust.mixed import known_of
+from pren.trust import Forecast, mixed, sources
 
 # Parameters for photographs, which have no effect on features of a frozen backbone.
 OF_IMAGES = set("backbone weights geometry backbone_lr augmentation precision train_statistics".split())
@@ -93,7 +93,7 @@ class RunState:
         lines, asked = [self.title], self.config.extractor
         if asked is not None:
             weights = f"weights {asked.weights}" if asked.weights else "trained weights"
-            how = f"{weights}, geometry {asked.geometry}" + (", by OpenVINO" if asked.engine == OPENVINO else "")
+            how = f"{weights}, geometry {asked.geometry}{IN_WORDS.get(asked.engine, '')}"
             lines.append(f"features of {asked.backbone}, {self.way_of_backbone()} ({how})")
         return lines
 
@@ -214,9 +214,9 @@ class RunResult(RunState):
         lines = [f"{NO_FORECAST}: {self.rehearsing}." if self.forecast is None else self.forecast.sentence()]
         if self.forecast is not None and self.forecast.corrections is not None:
             lines.append(self.forecast.corrections.sentence())
-        pile = known_of(self.config.record.get("source", {}))
-        if pile is not None:
-            lines.append(pile.sentence())
+        source = self.config.record.get("source", {})
+        known = (mixed.known_of(source), sources.known_of(source), Look.known(source))
+        lines += [found.sentence() for found in known if found is not None]
         if self.figures is not None:
             shown = ((TITLES[name], getattr(self.figures, name)) for name in FIGURES[self.config.setting])
             figures = ", ".join(f"{title} {100 * value:.1f}" for title, value in shown if value is not None)

@@ -25,6 +25,43 @@ class Guess(NamedTuple):
     covariance: Matrix
 
 
+class LeftOut(NamedTuple):
+    """What leaving out one of n classes at a time shows of how well signatures predict means.
+
+    Attributes:
+        error: Σ ‖μ_c - guess from all others‖².
+        ν: The noise with the least error.
+        scale: s, which makes the errors as large as expected.
+        Q: (n, n) the eigenvectors of the kernel.
+        inverse: (n,) 1 / (eigenvalue + ν).
+        weights: (n, d) G values, G = (K + ν I)^-1.
+    """
+
+    error: float
+    ν: float
+    scale: float
+    Q: Matrix
+    inverse: Matrix
+    weights: Matrix
+
+    @classmethod
+    def of(cls, signatures: Matrix, values: Matrix, width: float) -> LeftOut:
+        """From scaled signatures (n, m), the means (n, d) and the width of the kernel."""
+        eigenvalues, Q = eigh(kernel(signatures, signatures, width))
+        rotated = Q.T @ values
+        best: LeftOut | None = None
+        for ν in NOISES:
+            inverse = 1 / (np.maximum(eigenvalues, 0) + ν)
+            G_diagonal = Q**2 @ inverse
+            weights = Q @ (inverse[:, None] * rotated)
+            errors = weights / G_diagonal[:, None]  # each class from all others
+            error = float((errors**2).sum())
+            if best is None or error < (1 - ROUNDING) * best.error:  # the first of equal ones
+                best = cls(error, float(ν), float((weights * errors).mean()), Q, inverse, weights)
+        assert best is not None
+        return best
+
+
 def guess_means(known: Matrix, values: Matrix, wanted: Matrix) -> Guess:
     """Predict the means of classes from the means of others.
 
@@ -38,21 +75,24 @@ def guess_means(known: Matrix, values: Matrix, wanted: Matrix) -> Guess:
     """
     known, wanted = scaled(known, wanted)
     width = kernel_width(known)
-    eigenvalues, Q = eigh(kernel(known, known, width))
-    rotated = Q.T @ values
-    best = np.inf
-    for ν in NOISES:
-        inverse = 1 / (np.maximum(eigenvalues, 0) + ν)
-        G_diagonal = Q**2 @ inverse  # of G = (K + ν I)^-1
-        weights = Q @ (inverse[:, None] * rotated)  # G values
-        errors = weights / G_diagonal[:, None]  # each class from all others
-        if (error := float((errors**2).sum())) < (1 - ROUNDING) * best:  # the first of equal ones
-            best, chosen = error, (ν, inverse, weights, float((weights * errors).mean()))
-    ν, inverse, weights, s = chosen
+    left = LeftOut.of(known, values, width)
     across = kernel(wanted, known, width)
-    explained = across @ (Q * np.sqrt(inverse))
-    covariance = kernel(wanted, wanted, width) - explained @ explained.T + ν * np.eye(len(wanted))
-    return Guess(across @ weights, (s or 1.0) * covariance)  # all means may be zero
+    explained = across @ (left.Q * np.sqrt(left.inverse))
+    covariance = kernel(wanted, wanted, width) - explained @ explained.T + left.ν * np.eye(len(wanted))
+    return Guess(across @ left.weights, (left.scale or 1.0) * covariance)  # all means may be zero
+
+
+def told(signatures: Matrix, values: Matrix) -> float:
+    """How much signatures (n, m) tell of the means (n, d) of two or more classes: at most 1, and 0 or less for nothing.
+
+    It is 1 less the squared error of the guesses of each class from all others, as a share of that of the mean of the
+    others.
+    """
+    known, _ = scaled(signatures, signatures[:0])
+    error = LeftOut.of(known, values, kernel_width(known)).error
+    n = len(values)
+    spread = float(((values - values.mean(axis=0)) ** 2).sum()) * (n / (n - 1)) ** 2
+    return 1 - error / spread if spread > 0 else 0.0
 
 
 def scaled(known: Matrix, wanted: Matrix) -> tuple[Matrix, Matrix]:

@@ -14,7 +14,8 @@ from scipy.linalg import inv
 
 from pren.foundation.seeds import stream
 from pren.methods.formulas import Matrix
-from pren.methods.naming import Groups, Guesses, Places, agreed, draw_heads, names_by, votes_on
+from pren.methods.likeliest_names import Groups, Guesses, Places, names_by
+from pren.methods.naming import agreed, draw_heads, votes_on
 from pren.methods.params import Positive, learned, param
 from pren.methods.pren_pool import Mixture, PrENPool, Prior, adapt, after_given, divided
 from pren.problem import Problem

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from pren.foundation.errors import PrenError
 from pren.images.extraction import OnProgress
-from pren.images.photographs import freeze, has_photographs, leave_out_unreadable
+from pren.images.look import Look
+from pren.images.photographs import FindLook, freeze, has_photographs, leave_out_unreadable
 from pren.methods.base import Method
 from pren.methods.registry import METHODS, trains_backbone
 from pren.problem import Answers, Problem
+from pren.runs.descriptions import described
 from pren.runs.piles import settled
 from pren.store.config import RunConfig
 from pren.training.processes import Fabric, agreed, single_process
@@ -48,11 +51,16 @@ def open_problem(
             check_trains_backbone(methods or [config.method])
             problem, answers = leave_out_unreadable(problem, answers)
     if config.extractor is None:
+        problem, answers = described(config, problem, answers)
         return settled(problem, answers) if config.find_setting else (problem, answers)
     asked = config.extractor
     if asked.until is not None and asked.finetune is None:
         check_trains_backbone(methods or [config.method])
-    problem, answers = freeze(problem, answers, asked, config.cache, fabric=fabric, on_progress=on_extract)
+    find = _look_finder(config, problem, fabric)
+    problem, answers = freeze(
+        problem, answers, asked, config.cache, fabric=fabric, on_progress=on_extract, find_look=find
+    )
+    problem, answers = described(config, problem, answers)
     if config.find_setting:
         problem, answers = settled(problem, answers)
     if asked.finetune is None:
@@ -61,3 +69,20 @@ def open_problem(
 
     known = {} if fitted is None else {"known": fitted.extractor_, "tail": fitted.tail_}
     return finetune(problem, asked, config.cache, fabric, **known), answers
+
+
+def _look_finder(config: RunConfig, problem: Problem, fabric: Fabric) -> FindLook | None:
+    """What finds the look of a pool; None if labelled photographs stay as they are.
+
+    A finished run says what was found. Several processes do not look: they would have to find the same.
+    """
+    asked, source = config.extractor, config.record.get("source")
+    if source is not None:
+        known = Look.known(source)
+        return None if known is None else lambda *_: known
+    if asked is None or asked.until is not None or fabric.world_size > 1:
+        return None
+    from pren.runs.camera import find_look  # few verbs need it
+
+    wanted = problem.source.get("name") == "folder" if asked.alike is None else asked.alike
+    return partial(find_look, fabric=fabric) if wanted else None

@@ -30,7 +30,7 @@ from pren.runs.opening import open_problem
 from pren.runs.reopening import check_same_data, load_result
 from pren.runs.steps import OnRound, check_rehearsals, count_rehearsals, rehearse, train
 from pren.store.checkpoint import State
-from pren.store.config import RunConfig
+from pren.store.config import SOURCES, RunConfig
 from pren.store.folder import RunFolder
 from pren.training.processes import Fabric, agreed, share_text, single_process, watching
 from pren.trust import OnRehearsal, only_sure
@@ -95,7 +95,7 @@ def run_config(
         try:
             method = config.create_method()
             known, answers = open_problem(config, fabric, progress.on_extract) if problem is None else problem
-            config = config.model_copy(update={"setting": known.setting, "find_setting": False})
+            config = config.found(known)
             with agreed(fabric):
                 if answers is not None:
                     check_answers(answers, known.classes, known.setting)  # before hours of training
@@ -233,6 +233,9 @@ def _reopen(out: str | Path, config: RunConfig) -> RunFolder:
     recorded = folder.config()
     if recorded.find_setting:  # it was interrupted before the setting was found
         recorded = recorded.model_copy(update={"setting": config.setting, "find_setting": False})
+    if "hashes" not in recorded.record:  # or before the sources were
+        pinned = {key: config.options[key] for key in SOURCES if key in config.options}
+        recorded = recorded.model_copy(update={"options": {**pinned, **recorded.options}})
     different = recorded.resolved().difference(config)
     if different:
         raise PrenError("other-run", f"{out} has a run with other settings (there, here): {'; '.join(different)}.")

@@ -13,11 +13,13 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pren.data import find_dataset, is_path, load
+from pren.data.folder.class_sources import names_of
 from pren.foundation.errors import PrenError, suggest
 from pren.foundation.files import read_bytes
 from pren.foundation.plain_yaml import parse_yaml
 from pren.images.engines import TORCH
 from pren.images.extraction import Extractor
+from pren.images.quality import with_usual
 from pren.images.weights import absolute_weights
 from pren.methods.base import Method
 from pren.methods.registry import DEFAULT, METHODS, create, trains_backbone
@@ -25,6 +27,8 @@ from pren.problem import Answers, Problem
 from pren.store.manifest import FORMAT, check_format
 
 log = logging.getLogger(__name__)
+
+SOURCES = ("signatures", "signature_weights")  # options that say which descriptions of the classes to use, and how much
 
 MOST_BYTES = 1 << 20
 
@@ -97,7 +101,7 @@ class RunConfig(BaseModel):
         photographs = bool(asked) or find_dataset(self.data).has_photographs(self.options)
         if self.extractor is not None or not photographs or any(map(trains_backbone, names)):
             return self
-        extractor = Extractor.model_validate(asked or {})
+        extractor = Extractor.model_validate(with_usual(asked or {}, own=self.is_path()))
         log.info(
             "%s: uses features of the frozen backbone %s%s.",
             ", ".join(dict.fromkeys(METHODS[name].title for name in names)),
@@ -113,6 +117,17 @@ class RunConfig(BaseModel):
         files, folders = self._places()
         update["options"] = self.options | {key: _absolute(path) for key, path in (files | folders).items()}
         return self.model_copy(update=update)
+
+    def found(self, problem: Problem) -> RunConfig:
+        """The same with what was found out as its data were opened: the setting, and the sources of the signatures.
+
+        So the run stays what it is when another file is added to its folder.
+        """
+        options, own = dict(self.options), problem.source.get("folder") == self.data  # else it is from memory
+        if own and not options.keys() & set(SOURCES) and (names := names_of(problem.source)):
+            weights = [list(problem.source["signatures"]["weights"])] if len(names) > 1 else []
+            options |= dict(zip(SOURCES, (",".join(names), *weights), strict=False))
+        return self.model_copy(update={"setting": problem.setting, "find_setting": False, "options": options})
 
     def for_record(self, record: dict[str, Any]) -> RunConfig:
         """The same for a run folder: with a record, and absolute paths."""
@@ -149,6 +164,8 @@ class RunConfig(BaseModel):
             content["extractor"]["weights"] = self.extractor.kind_of_weights()
             if self.extractor.engine in (None, TORCH):  # as before there were engines
                 del content["extractor"]["engine"]
+            if self.extractor.alike is None:
+                del content["extractor"]["alike"]
         return content
 
     def create_method(self) -> Method:

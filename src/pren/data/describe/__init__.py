@@ -1,6 +1,6 @@
 """Signatures: a vector for each class, from attributes or from words."""
 
-from pren.data.describe.combine import combine, reweighted, scaled_anew, source_names
+from pren.data.describe.combine import combine, reweighted, scaled_anew, source_names, varies
 from pren.data.describe.encoders import (
     ENCODERS,
     TEMPLATES,
@@ -36,4 +36,5 @@ __all__ = [
     "scaled_anew",
     "source_names",
     "templates_of",
+    "varies",
 ]

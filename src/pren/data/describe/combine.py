@@ -91,13 +91,25 @@ def reweighted(values: Table, record: Mapping[str, Any], weights: Sequence[float
     return scaled
 
 
-def _scaled(values: Table, seen: NDArray[np.bool_], title: str) -> Table:
-    """(L, m) -> (L, m), the seen rows with mean 0 and root mean square length 1."""
-    with np.errstate(over="ignore", invalid="ignore"):  # values that are too large are refused below
+def varies(source: Signatures, seen: NDArray[np.bool_]) -> bool:
+    """Whether a source says anything that differs between seen classes, so that it can be scaled."""
+    return _centred(source.values, seen)[1] is not None
+
+
+def _centred(values: Table, seen: NDArray[np.bool_]) -> tuple[Table, float | None]:
+    """(L, m) -> (L, m), the seen rows with mean 0, and their root mean square length; None if they are all the same."""
+    with np.errstate(over="ignore", invalid="ignore"):  # values that are too large are not finite
         centred = values - values[seen].mean(axis=0)
         length = root_mean_square(centred[seen])
     # Rounding leaves small differences between equal rows.
-    if not np.isfinite(length) or length <= 1e-12 * np.abs(values[seen]).max():
+    equal = not np.isfinite(length) or length <= 1e-12 * np.abs(values[seen]).max()
+    return centred, None if equal else length
+
+
+def _scaled(values: Table, seen: NDArray[np.bool_], title: str) -> Table:
+    """(L, m) -> (L, m), the seen rows with mean 0 and root mean square length 1."""
+    centred, length = _centred(values, seen)
+    if length is None:
         message = f"The {title} of the seen classes are all the same, or too large: leave them out."
         raise PrenError("signatures-constant", message)
     result: Table = centred / length

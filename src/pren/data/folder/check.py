@@ -34,6 +34,7 @@ class FolderReport:
     folder: str
     seen: int  # classes that have labelled photographs
     unseen: int  # classes that have none
+    sources: list[str]  # what describes them, as --signatures has it
     attributes: int  # named numbers per class; 0 for words
     vectors: int  # numbers per class in vectors.npy
     missing: int  # how many of these numbers are missing
@@ -86,6 +87,7 @@ def report_folder(
         folder=str(path),
         seen=len(seen),
         unseen=len(known - seen),
+        sources=[rows.kind for rows in sources],
         attributes=sum(len(rows.attributes) for rows in sources),
         vectors=sum(rows.width() for rows in sources if rows.vectors),
         missing=sum(rows.missing() for rows in sources),

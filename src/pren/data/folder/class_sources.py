@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pren.data.describe import (
     DEFAULT_ENCODER,
+    KnownEncoder,
     Recipe,
     Signatures,
     combine,
     encode,
+    find_encoder,
     in_templates,
     source_names,
     templates_of,
+    varies,
 )
 from pren.data.folder.class_tables import (
     DESCRIPTIONS,
     NAMES,
+    SIGNATURES,
     SOURCES,
     VECTORS,
     ClassRows,
@@ -37,6 +42,8 @@ from pren.images.clip import PREFIX
 
 log = logging.getLogger(__name__)
 
+TOGETHER = ("attributes", "descriptions")  # used together where nobody says which to use
+
 
 @dataclass(frozen=True)
 class Wording:
@@ -44,7 +51,7 @@ class Wording:
 
     Attributes:
         encoder: The text encoder for words; None for the default one.
-        signatures: Sources separated by commas; None for the first that exists.
+        signatures: Sources separated by commas; None for attributes and descriptions where both exist, else the first.
         weights: The weight of each of several sources; None for equal weights.
         template: The sentence for names, where nothing else is known; several are averaged. None for the encoder's own.
     """
@@ -69,9 +76,11 @@ class Wording:
         return (self.template,) if isinstance(self.template, str) else tuple(self.template)
 
     def sources(self, folder: Path) -> list[str]:
-        """The named sources, or else the first one that the folder has a file for."""
+        """The named sources, or else attributes and descriptions, or the first one that the folder has a file for."""
         has = [name for name, file in SOURCES.items() if os.path.lexists(folder / file)]
         if self.signatures is None:
+            if set(TOGETHER) <= set(has) and self._reads_words():
+                return list(TOGETHER)
             if self.encoder is not None:  # an encoder needs words
                 return ["names"] if set(has) - {"vectors"} == {"names"} else ["descriptions"]
             return has[:1] or ["attributes"]
@@ -86,6 +95,27 @@ class Wording:
             message = f"The text encoder {self.encoder!r} is for words, not for {self.signatures!r}: leave one out."
             raise PrenError("option-conflict", message)
         return names
+
+    def _reads_words(self) -> bool:
+        """Whether descriptions can be used: an encoder is named, or the usual one is installed."""
+        try:
+            usual = find_encoder(self.encoder or DEFAULT_ENCODER)
+            if self.encoder is None and isinstance(usual, KnownEncoder):
+                usual.facts()
+        except PrenError as error:
+            if self.encoder is not None:
+                raise
+            log.warning("%s is not used beside %s: %s", DESCRIPTIONS, SIGNATURES, error)
+            return False
+        return True
+
+
+def names_of(source: Mapping[str, Any]) -> list[str]:
+    """The names of the sources of a problem from a folder, by its record (`Problem.source`); none for other data."""
+    record = source.get("signatures", {})
+    kinds = {file: kind for kind, file in SOURCES.items()}
+    parts = record.get("sources", [record]) if source.get("name") == "folder" else []
+    return ["names" if part.get("templates") else kinds[part["file"]] for part in parts]
 
 
 def read_sources(folder: Path, wording: Wording, findings: Findings) -> list[ClassRows]:
@@ -125,6 +155,8 @@ def make_signatures(
         wording: As for `read_sources`.
     """
     made = [_signatures(rows, names, seen, wording) for rows in sources]
+    if wording.signatures is None and len(made) > 1:
+        made = [each for each in made if varies(each, seen)] or made[:1]
     is_clip = (wording.encoder or "").startswith(PREFIX)  # CLIP has learned the appearance of classes from names
     if [rows.kind for rows in sources] == ["names"] and not is_clip:
         log.warning(

@@ -98,7 +98,8 @@ def load_folder(
         setting: "zsl" or "gzsl".
         encoder: The text encoder for words; None for that of the extra `words`.
         signatures: "attributes", "descriptions", "vectors" or "names", to choose a file; or several separated by
-            commas: then each is centred and scaled by the seen classes.
+            commas: then each is centred and scaled by the seen classes. None for attributes and descriptions where
+            both exist, else the first of these files.
         signature_weights: The weights of several sources.
         template: The sentence for names, where nothing else is known; several are averaged.
         hold_out: In "gzsl", the share of each seen class's photographs in ``images`` that is moved to the pool, for
@@ -140,7 +141,7 @@ def load_folder(
         pool=ImageFiles(content.path, [image.file for image in pool]),
         # Several sources are already scaled, and their lengths matter.
         classes=ClassTable.build(
-            names, made.values, seen, normalise=len(content.sources) == 1, attributes=made.attributes
+            names, made.values, seen, normalise=len(recipe.sources) == 1, attributes=made.attributes
         ),
         setting=setting,
         source=source if hold_out is None else {**source, "hold_out": hold_out},
