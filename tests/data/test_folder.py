@@ -246,6 +246,16 @@ class TestSignatures:
         assert said[0][:2] == ("signatures.csv", line)
         assert message in said[0][2]
 
+    @pytest.mark.parametrize("file", ["descriptions.csv", "classes.csv", "answers.csv", "labels.csv"])
+    def test_semicolons_are_named_in_every_table(self, folder, file):
+        (folder / file).write_text("file;class;\na;b;\n")
+        options = {"descriptions.csv": "descriptions", "classes.csv": "names"}.get(file)
+        if options is not None:
+            (folder / "signatures.csv").unlink()
+        said = {at: text for _, at, _, text in found(folder, signatures=options) if at == file}
+        assert "semicolons" in said[file]
+        assert "commas" in said[file]
+
     def test_no_unseen_class(self, folder):
         (folder / "signatures.csv").write_text("".join(SIGNATURES.splitlines(keepends=True)[:3]))
         (folder / "answers.csv").unlink()
@@ -470,6 +480,34 @@ class TestImages:
             ("warning", "images/zebra"),
         ]
 
+    def test_photographs_that_lie_elsewhere_behind_links(self, folder):
+        """Refused unless they are asked for; the refusal names the option."""
+        before = load_folder(folder)[0].fingerprint()
+        elsewhere = folder.parent / "elsewhere"
+        elsewhere.mkdir()
+        for part in ("images/horse", "images/tiger/deep", "unlabelled"):
+            target = elsewhere / part.replace("/", "-")
+            (folder / part).rename(target)
+            (folder / part).symlink_to(target)
+        single = elsewhere / "unlabelled/zebra-1.png"
+        single.rename(elsewhere / "one.png")
+        single.symlink_to(elsewhere / "one.png")
+        refusals = [f.message for f in report_folder(folder).problems if "link" in f.message]
+        assert len(refusals) == 3
+        assert all("--follow-links" in message for message in refusals)
+        assert report_folder(folder, follow_links=True).problems == []
+        assert load_folder(folder, follow_links=True)[0].fingerprint() == before
+
+    def test_links_that_lead_in_a_circle_end(self, folder):
+        (folder / "unlabelled/up").symlink_to(folder)
+        (folder / "unlabelled/self").symlink_to("self")
+        (folder.parent / "other").mkdir()
+        (folder.parent / "other/back").symlink_to(folder / "unlabelled")
+        (folder / "unlabelled/other").symlink_to(folder.parent / "other")
+        said = {f.file: f.message for f in report_folder(folder, follow_links=True).problems}
+        assert said.keys() == {"unlabelled/up", "unlabelled/other/back"}
+        assert all("a link to a folder that it is in" in message for message in said.values())
+
     def test_links_to_images_within_the_folder_are_read(self, folder):
         photograph(folder / "store/1.png", (7, 7, 7))
         (folder / "images/horse/link.png").symlink_to("../../store/1.png")
@@ -588,7 +626,7 @@ class TestAnswers:
         (folder / "answers.csv").write_text("file,class\nout.png,zebra\n")
         assert [(f, line) for _, f, line, _ in found(folder)] == [("unlabelled/out.png", None), ("answers.csv", 2)]
 
-    @pytest.mark.parametrize("header", ["class,file", "file;class", "file,class,sure", "zebra-1.png,zebra"])
+    @pytest.mark.parametrize("header", ["class,file", "file,class,sure", "zebra-1.png,zebra"])
     def test_the_header(self, folder, header):
         (folder / "answers.csv").write_text(f'{header}\n"no\n')  # of what follows nothing is said
         assert the_one(folder) == ("error", "answers.csv", 1, "the first line must be file,class.")

@@ -180,6 +180,8 @@ def test_a_column_of_a_table(listed):
     [
         ("a.txt", b"", "list-empty"),
         ("a.txt", b"a\0b", "list-binary"),
+        ("a.txt", b"Dear diary,\n\ntoday I saw three birds.\n", "list-no-files a.txt 2 diary"),
+        ("a.csv", b"file\nx.png\n", "list-no-files a.csv 1 x.png"),
         ("a.csv", b"file\n\xff\n", "list-unreadable"),
         ("a.csv", b'file\n"a', "list-unreadable"),
         ("a.csv", b"file\n", "list-empty"),

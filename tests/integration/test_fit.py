@@ -391,9 +391,10 @@ class TestMethods:
     def test_the_warning_about_equal_signatures_goes_to_standard_error(self, good, data, arrays):
         signatures = arrays()["signatures"].copy()
         signatures[7] = signatures[6]
-        result = good("fit", data(signatures=signatures), "--method", "eszsl", "--json")
+        result = good("fit", data(signatures=signatures), "--method", "eszsl", "--json", "--out", "run")
         assert "'b class' and 'a class' have the same signature" in " ".join(result.err.split())
         assert json.loads(result.out)["finished"]
+        assert "signature" not in good("show", "run").err, "it was told once"
 
     def test_every_answer_may_be_unknown(self, good, data):
         good("fit", data(answers=np.full(18, -1)), "--method", "eszsl", "--out", "run")

@@ -137,8 +137,19 @@ class TestFit:
     def test_other_photographs_are_not_the_same_data(self, good, bad, mydata):
         good("fit", "mydata", *QUICK, "--out", "run")
         shutil.copyfile(mydata / "images/red/0.png", mydata / "unlabelled/7.png")
-        assert bad("fit", "--resume", "run").says("data-changed")
-        assert bad("evaluate", "run").says("data-changed")
+        assert bad("fit", "--resume", "run").says("data-changed photographs")
+        assert bad("evaluate", "run").says("data-changed photographs")
+        (mydata / "unlabelled/7.png").unlink()
+        (mydata / "labels.csv").write_text("file,class\n0.png,yellow\n")
+        with (mydata / "signatures.csv").open("a") as table:
+            table.write("white,1,1,1\n")
+        assert bad("suggest", "run").says("data-changed labels.csv signatures.csv")
+
+    def test_too_many_classes_are_refused_before_photographs_are_read(self, bad, mydata, monkeypatch):
+        """No weights of this backbone are here: it would be the first to fail."""
+        monkeypatch.setattr("pren.methods.pren_pool.MOST_UNSEEN", 1)
+        assert bad("fit", "mydata", "--backbone", "resnet34", "--out", "run").says("classes-too-many 1 2 ridge-s2v")
+        assert not Path("run").exists()
 
     def test_a_folder_with_mistakes_leaves_no_run(self, bad, mydata):
         (mydata / "images/red").rename(mydata / "images/rad")

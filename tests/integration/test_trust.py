@@ -1,6 +1,7 @@
 """What `pren fit`, `forecast`, `show` and `predict` say about how far labels can be trusted."""
 
 import csv
+import html
 import json
 from pathlib import Path
 
@@ -111,8 +112,21 @@ class TestFit:
         np.savez("few.npz", **arrays)
         result = good("fit", "few.npz", "--method=eszsl", "--out", "few")
         assert "There is no forecast" in result.err
-        assert bad("fit", "few.npz", "--method=eszsl", "--min-accuracy=0.9", "--out=other").says("seen-too-few")
-        assert bad("forecast", "few.npz", "--method=eszsl").says("seen-too-few")
+        advice = "(4 classes with labels are needed, and there are 3)"
+        told = [result.err, result.out, html.unescape(Path("few/report.html").read_text())]
+        for code, *command in (
+            ("seen-too-few", "fit", "few.npz", "--method=eszsl", "--min-accuracy=0.9", "--out=other"),
+            ("seen-too-few", "fit", "few.npz", "--method=auto", "--out=other"),
+            ("seen-too-few", "forecast", "few.npz", "--method=eszsl"),
+            ("no-rehearsals", "predict", "few", "few.npz", "--min-accuracy=0.9"),
+            ("no-rehearsals", "export", "few", "--out=few.onnx", "--min-accuracy=0.9"),
+        ):
+            refusal = bad(*command)
+            assert refusal.code == code
+            told.append(refusal.message)
+        for text in told:
+            assert advice in " ".join(text.split())
+            assert "--rehearsals 10" not in text
 
     def test_a_method_that_cannot_be_rehearsed_is_kept(self, good, bad, features, monkeypatch):
         def fails(*given, **more):

@@ -44,6 +44,13 @@ def test_names_of_folders_stay_inside_and_apart(classes):
         assert name not in ("", ".", "..")
 
 
+def test_the_table_keeps_its_place():
+    """`--sort-into` writes labels.csv beside the folders of classes, and its parts as long as it works."""
+    taken = {"labels.csv", "labels.csv.parts", UNSURE}
+    names = folder_names(["labels.csv", "Labels.CSV", "labels.csv.parts", "_UNSURE"])
+    assert not taken & {name.casefold() for name in names.values()}
+
+
 def test_ordinary_names_stay():
     assert folder_names(["001.Black footed Albatross", "Größe (2)"]) == {
         "001.Black footed Albatross": "001.Black footed Albatross",

@@ -9,11 +9,12 @@ from pren.label.outcome import Outcome
 from pren.methods.registry import METHODS, create
 from pren.problem import Problem
 from pren.problem.scoring import scorer
-from pren.report.evidence import describe_apart, evidence
+from pren.report.evidence import Apart, attribute_names, describe_apart, evidence
 from pren.report.facts import most_confused
 from pren.report.image import ReportedImage
 from pren.report.quality import confusions
 from pren.report.reading import collect, confusions_of
+from pren.report.scatter import draw_map, make_map
 
 
 def test_images_are_those_of_the_predictions(features):
@@ -121,5 +122,36 @@ def test_descriptions_differ_where_they_differ_most():
         normalise=False,
         attributes=("x", "y", "z"),
     )
-    assert describe_apart(problem.classes, "b", "c") == [("z", 0.1, 0.9)]
-    assert [name for name, *_ in describe_apart(problem.classes, "a", "b")] == ["x", "y", "z"]
+    assert describe_apart(problem, "b", "c") == Apart([("z", 0.1, 0.9)])
+    assert [name for name, *_ in describe_apart(problem, "a", "b").attributes] == ["x", "y", "z"]
+
+
+def test_numbers_of_a_text_encoder_are_not_shown_but_the_words_are(make_problem):
+    """Columns: two of attributes, three of an encoder, one without a name."""
+    problem = make_problem(m=6)
+    one, other, *_ = problem.classes.names
+    sources = [
+        {"mean": [0.0] * 2, "encoder": None, "attributes": ["x", "y"], "templates": [], "texts": {}},
+        {"mean": [0.0] * 3, "encoder": "minilm", "attributes": None, "templates": [], "texts": {one: ["a", "b"]}},
+        {"mean": [0.0], "encoder": None, "attributes": None, "templates": [], "texts": {}},
+        {"mean": [], "encoder": "minilm", "attributes": None, "templates": ["a {}."], "texts": {one: ["a bird."]}},
+    ]
+    described = replace(problem, recipe={"sources": sources})
+    assert attribute_names(described) == ["x", "y", None, None, None, "attribute 6"]
+    apart = describe_apart(described, one, other)
+    assert {name for name, *_ in apart.attributes} == {"x", "y", "attribute 6"}
+    assert apart.words == (["a", "b"], [])
+    outcome = Outcome.of(create("eszsl").fit(described), described, None, None)
+    shown = {name for each in evidence(outcome.method, described, outcome.labels) for name, _ in each.favours}
+    assert shown <= {"x", "y", "attribute 6"}
+    only_words = replace(problem, recipe={"sources": [{**sources[1], "mean": [0.0] * 6}]})
+    assert describe_apart(only_words, one, other).attributes == []
+    assert evidence(outcome.method, only_words, outcome.labels) is None
+
+
+def test_equal_inputs_have_a_map():
+    """And no warning, which would be an error here."""
+    for features in (np.ones((6, 4)), np.zeros((6, 4))):
+        for labels in ("abcabc", "aaaaaa"):
+            images = {place: ReportedImage(place, "", label, "", 0.5) for place, label in enumerate(labels)}
+            assert len(draw_map(make_map(features, list(labels)), images).dots) == 6

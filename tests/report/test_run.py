@@ -41,6 +41,29 @@ def test_everything_is_there(report, hostile):
     assert report.count("data:image/jpeg") >= 12
 
 
+def test_as_many_to_label_as_were_asked_for(hostile, tmp_path):
+    for count in (2, 12):
+        facts = collect(hostile, count)
+        assert len(facts.details.to_label) == count
+    page = write_report(hostile, tmp_path / "two.html", 2).path.read_text(encoding="utf-8")
+    section = page.split('<section id="label"')[1].split("</section>")[0]
+    assert section.count("data:image/jpeg") == 2
+
+
+def test_words_are_shown_as_words(hostile, tmp_path):
+    problem = hostile.outcome.problem
+    source = {"mean": [0.0] * 3, "encoder": "x", "attributes": None, "templates": []}
+    texts = {name: [f"words of {name}"] for name in problem.classes.names}
+    told = replace(
+        problem, recipe={"sources": [{**source, "texts": texts}]}, classes=replace(problem.classes, attributes=None)
+    )
+    page = write_report(replace(hostile, outcome=replace(hostile.outcome, problem=told)), tmp_path / "w.html").path
+    text = said(page)
+    assert "attribute 1" not in text
+    assert "words of yellow" in text
+    assert EVIL not in page.read_text(encoding="utf-8")
+
+
 def test_it_is_the_same_every_time_and_breaks_no_checksum(hostile, report, tmp_path):
     written = write_report(hostile, tmp_path / "again.html")
     assert written.path.read_text(encoding="utf-8") == report

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pren.cli.options import Encoder, Json, Signatures
+from pren.cli.options import Encoder, FollowLinks, Json, Signatures
 from pren.cli.output import Talk, print_json, safe, say, show_log, stdout, table
 
 if TYPE_CHECKING:
@@ -25,13 +25,14 @@ def check(
     setting: Annotated[Literal["zsl", "gzsl"], typer.Option(help="gzsl if the pool has seen classes, too.")] = "zsl",
     signatures: Signatures = None,
     encoder: Encoder = None,
+    follow_links: FollowLinks = False,
     json: Json = False,
 ) -> None:
     """List everything that is wrong with your folder. Every photograph is decoded."""
     show_log(Talk())
     from pren.data.folder.check import report_folder
 
-    report = report_folder(folder, setting, signatures, encoder)
+    report = report_folder(folder, setting, signatures, encoder, follow_links)
     if json:
         print_json(asdict(report))
     else:

@@ -69,6 +69,12 @@ Signatures = Annotated[
 Encoder = Annotated[
     str | None, data_option("--encoder", metavar="NAME", help="The text encoder, of 'pren list encoders'.")
 ]
+FollowLinks = Annotated[
+    bool,
+    data_option(
+        "--follow-links", help="Use photographs that lie elsewhere, behind links in the folder: only if you trust it."
+    ),
+]
 DataOptions = Annotated[
     list[str] | None,
     expert_option("--option", metavar="NAME=VALUE", help="Another option of the data, such as fold=1. Repeat."),
@@ -130,6 +136,7 @@ class DataChoice:
             metavar="SHARE", help="In gzsl, move this share of the labelled photographs into the pool, for evaluation."
         ),
     ] = None
+    follow_links: FollowLinks = False
     data_assignments: DataOptions = None
 
 

@@ -27,6 +27,10 @@ def report(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="A new file; by default report.html in DIR.")
     ] = None,
+    count: Annotated[
+        int | None,
+        typer.Option("--suggest", metavar="N", min=1, help="How many inputs to label next it shows; 12 by default."),
+    ] = None,
     *,
     where: RunData,
     threads: Threads = None,
@@ -39,7 +43,13 @@ def report(
     from pren.report import write_report
     from pren.research.pages import is_experiment, report_experiments
 
-    written = report_experiments(folder, out) if is_experiment(folder) else write_report(_opened(folder, where), out)
+    if is_experiment(folder):
+        if count is not None:
+            raise PrenError("option-conflict", f"--suggest is for a run, and {folder} is an experiment: leave it out.")
+        written = report_experiments(folder, out)
+    else:
+        asked = {} if count is None else {"suggested": count}
+        written = write_report(_opened(folder, where), out, **asked)
     if json:
         found = {"report": str(written.path), "bytes": written.size, "photographs": written.photographs}
         print_json(found)

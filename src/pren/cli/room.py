@@ -24,7 +24,7 @@ def check_room() -> None:
     if limit != resource.RLIM_INFINITY and limit < LEAST_MEMORY:
         raise PrenError(
             "memory",
-            f"This process may use {limit / 1e9:.1f} GB of memory, and pren needs {LEAST_MEMORY / 1e9:.0f} GB: raise "
+            f"This process may use {limit / 1e6:.0f} MB of memory, and pren needs {LEAST_MEMORY / 1e6:.0f}: raise "
             f"the limit ('ulimit -v {LEAST_MEMORY // 1024}' or more).",
         )
     _check_threads(POOLS * (_threads_of_a_pool() - 1))

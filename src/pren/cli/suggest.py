@@ -27,7 +27,7 @@ def suggest(
     """List the photographs to label next: first one for each doubtful name of a group, then doubtful ones."""
     show_log(talk)
     from pren.foundation.files import write_csv
-    from pren.label.suggest import suggest_for_run
+    from pren.label.suggest import TO_FILL_IN, suggest_for_run
     from pren.runs.reopening import load_result
 
     check_new(out)
@@ -39,7 +39,7 @@ def suggest(
                 "Only a folder of photographs has a labels.csv: omit --out. In a .npz file, put labels into the array "
                 "'given'.",
             )
-        write_csv(out, ("file", "class"), found.rows())
+        write_csv(out, TO_FILL_IN, found.rows())
     if json:
         print_json({"inputs": [each._asdict() for each in found.inputs], "out": None if out is None else str(out)})
         return
@@ -50,7 +50,7 @@ def suggest(
     stdout().print(table(["input", "label now", "runner-up", "sure, per cent"], rows, 3))
     if out is not None:
         there = "" if found.labels == out.absolute() else f", save it as {_from_here(found.labels)}"
-        say(f"Fill in the classes in {out}{there}, and fit again.")
+        say(f"Fill in the column 'class' of {out} (the rest is to look at){there}, and fit again.")
     elif found.labels is not None:
         say("Add --out FILE.csv for a table to fill in.")
 

@@ -96,9 +96,15 @@ def _each_draw(classes: Indices, count: int, rng: np.random.Generator) -> Iterat
 
 def check_can_hold_out(problem: Problem) -> None:
     """Raise a `PrenError` if there are too few seen classes to hold some out."""
-    seen = int(problem.classes.seen.sum())
-    if seen < 2 * FEWEST:
-        raise PrenError("seen-too-few", f"Holding out classes needs at least {2 * FEWEST} seen classes, not {seen}.")
+    if int(problem.classes.seen.sum()) < 2 * FEWEST:
+        raise PrenError("seen-too-few", f"No seen class can be held out: {how_to_rehearse(problem.classes)}.")
+
+
+def how_to_rehearse(classes: ClassTable) -> str:
+    """What to do for a forecast where there is none, to write in a message."""
+    if (seen := int(classes.seen.sum())) >= 2 * FEWEST:
+        return "fit with --rehearsals 10"
+    return f"add labelled inputs of other classes ({2 * FEWEST} classes with labels are needed, and there are {seen})"
 
 
 def _seen_by_name(problem: Problem) -> Indices:

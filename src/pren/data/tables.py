@@ -15,6 +15,7 @@ from pren.foundation.errors import PrenError
 from pren.foundation.files import from_cell, read_bytes
 
 MOST_BYTES = 1 << 26
+MORE = ",+"  # other columns may follow
 
 
 class TableRow(NamedTuple):
@@ -44,7 +45,7 @@ def read_table(folder: Path, file: str, header: str, findings: Findings) -> Tabl
     Args:
         folder: The folder of the file.
         file: Its name.
-        header: The required first line; one that ends in … is an example.
+        header: The required first line; after one that ends in ,+ others may follow, one that ends in … is an example.
         findings: Collects mistakes.
     """
     text = _read_text(folder, file, findings)
@@ -55,10 +56,15 @@ def read_table(folder: Path, file: str, header: str, findings: Findings) -> Tabl
     if first is None:
         return None
     if not first.cells:
-        findings.add(file, f"it is empty: its first line must be {header}.")
+        findings.add(file, f"it is empty: its first line must be {header.removesuffix(MORE)}.")
         return None
-    if not header.endswith("…") and [cell.strip().lower() for cell in first.cells] != header.split(","):
-        findings.add(file, f"the first line must be {header}.", first.line)
+    if len(first.cells) == 1 and any(separator in first.cells[0] for separator in ";\t"):
+        message = "its fields are separated by semicolons or tabs: save it with commas."
+        findings.add(file, message, first.line)
+        return None
+    cells, wanted = [cell.strip().lower() for cell in first.cells], header.removesuffix(MORE).split(",")
+    if not header.endswith("…") and cells[: len(wanted) if header.endswith(MORE) else None] != wanted:
+        findings.add(file, f"the first line must be {header.removesuffix(MORE)}.", first.line)
         return None
     rows: list[TableRow] = []
     misfits: list[TableRow] = []

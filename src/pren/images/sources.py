@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from pren.foundation.errors import PrenError, reason
+from pren.foundation.errors import PrenError, quoted, reason
 from pren.foundation.files import from_cell, read_bytes
 from pren.images.files import ImageFiles, ImageFolder, Item
 from pren.images.tars import list_tar
@@ -73,7 +73,14 @@ def _at(path: Path, given: str, alone: bool, column: str | None) -> Iterator[Nam
         for member in list_tar(path):
             yield member.name if alone else str(member), member
     elif kind in (".txt", ".csv"):
-        for name in _listed(path, column if kind == ".csv" else None):
+        listed = _listed(path, column if kind == ".csv" else None)
+        if not any(os.path.lexists(path.parent / name) for name in listed):
+            raise PrenError(
+                "list-no-files",
+                f"{path} is read as a list of paths, relative to its folder, but none of its {len(listed)} lines "
+                f"is one of a file. The first is {quoted(listed[0])}.",
+            )
+        for name in listed:
             yield name, str(path.parent / name)
     else:
         yield given, given

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
+from pren.data import how_to_rehearse
 from pren.data.arrays import read_inputs
 from pren.foundation.errors import PrenError
 from pren.images.files import ImageFiles, image_files
@@ -184,7 +185,8 @@ class Predictor:
         if min_accuracy is not None and trust is None:
             raise PrenError(
                 "no-rehearsals",
-                "The model does not know how sure these labels are: fit with --rehearsals 10, or omit --among.",
+                f"The model does not know how sure these labels are: {how_to_rehearse(self.model.classes_)}, or omit "
+                "--among.",
             )
         return among, trust
 

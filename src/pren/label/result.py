@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pren.data import how_to_rehearse
 from pren.evaluation import FIGURES, TITLES
 from pren.images.engines import IN_WORDS
 from pren.images.look import Look
@@ -30,7 +31,7 @@ from pren.trust import Forecast, mixed, sources
 
 # Parameters for photographs, which have no effect on features of a frozen backbone.
 OF_IMAGES = set("backbone weights geometry backbone_lr augmentation precision train_statistics".split())
-NOT_REHEARSED = "There is no forecast of how many labels are right: fit with --rehearsals 10 (ten more fits)."
+NO_FORECAST = "There is no forecast of how many labels are right"
 
 
 @dataclass(frozen=True)
@@ -203,9 +204,14 @@ class RunResult(RunState):
         """Write the labels: ``.csv``, ``.jsonl`` or ``.parquet`` by the ending, or "label-studio" or "fiftyone"."""
         write_labels(self.labels, Path(out), format)
 
+    @property
+    def rehearsing(self) -> str:
+        """What to do for a forecast where there is none."""
+        return how_to_rehearse(self.labels.table)
+
     def lines(self, every_class: bool = False) -> list[str]:
         """What to expect of the labels, and what to check."""
-        lines = [NOT_REHEARSED if self.forecast is None else self.forecast.sentence()]
+        lines = [f"{NO_FORECAST}: {self.rehearsing}." if self.forecast is None else self.forecast.sentence()]
         if self.forecast is not None and self.forecast.corrections is not None:
             lines.append(self.forecast.corrections.sentence())
         source = self.config.record.get("source", {})

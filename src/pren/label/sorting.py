@@ -13,11 +13,12 @@ from typing import Literal
 from pren.foundation.errors import PrenError
 from pren.foundation.files import WRITING, make_folder, remove
 from pren.images.files import ImageFiles
+from pren.label.parts import parts_folder
 from pren.label.predictions import Row
 from pren.problem.inputs import Inputs
 
 How = Literal["link", "symlink", "copy"]
-UNSURE = "_unsure"
+UNSURE, TABLE = "_unsure", "labels.csv"  # beside the folders of classes
 LONGEST = 120  # bytes of a name without its ending; file systems allow 255
 ODD = re.compile(r'[\x00-\x1f\x7f-\x9f/\\:*?"<>|\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]')
 
@@ -103,7 +104,7 @@ class Sorter:
 def folder_names(classes: Sequence[str]) -> dict[str, str]:
     """A folder name per class, different on any file system."""
     names: dict[str, str] = {}
-    taken = {UNSURE}
+    taken = {UNSURE, TABLE, parts_folder(Path(TABLE)).name}
     for name in classes:
         safe = safe_name(name)
         names[name] = safe if safe.casefold() not in taken else f"{safe}-{_digest(name)}"

@@ -17,6 +17,8 @@ from pren.label.result import RunResult
 from pren.problem import UNKNOWN
 from pren.trust import STRANGE, suggest
 
+TO_FILL_IN = ("file", "class", "label now", "runner-up")
+
 
 class Suggestion(NamedTuple):
     """An input to label.
@@ -45,10 +47,13 @@ class Suggestions(NamedTuple):
     inputs: list[Suggestion]
     labels: Path | None
 
-    def rows(self) -> list[tuple[str, str]]:
-        """The rows of that file: known labels, then inputs to fill in."""
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """The rows of that file, in the columns of `TO_FILL_IN`: known labels, then inputs to fill in."""
         known = [] if self.labels is None else read_given(self.labels.parent)
-        return [*known, *((each.input, "") for each in self.inputs)]
+        return [
+            *((file, name, "", "") for file, name in known),
+            *((each.input, "", each.label, each.runner_up) for each in self.inputs),
+        ]
 
 
 def suggest_for_run(result: RunResult, count: int) -> Suggestions:

@@ -28,7 +28,7 @@ from pren.methods.params import Learned, Param, declared, param, validate
 from pren.methods.preparation import PREPARATIONS, Matrix, Preparation
 from pren.methods.refinement import REFINEMENTS, ScoredPool
 from pren.methods.space import Choice, Space
-from pren.problem import Problem, candidates_of
+from pren.problem import ClassTable, Problem, candidates_of
 from pren.problem.inputs import CHUNK, Array, Inputs, as_inputs, pieces
 from pren.problem.scoring import calibrated
 from pren.training.processes import Fabric
@@ -133,6 +133,10 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
         self._fit(problem)
         self._fit_refinement(problem)
         yield from ()
+
+    @classmethod
+    def check_classes(cls, table: ClassTable) -> None:
+        """Refuse more classes than the method can compare, before minutes of extraction."""
 
     def check_processes(self, processes: int) -> None:
         """Refuse more processes than can share the work."""
@@ -305,6 +309,7 @@ class Method(LearnedState, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-
     def _begin(self, problem: Problem, *, fresh: bool) -> None:
         """Check the parameters, forget an older model if `fresh`, and note what kind of problem it is."""
         self.set_params(**validate(type(self), self.get_params(deep=False)))
+        self.check_classes(problem.classes)
         if fresh:
             for attribute in [name for name in vars(self) if name.endswith("_")]:
                 delattr(self, attribute)

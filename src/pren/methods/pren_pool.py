@@ -23,7 +23,7 @@ from pren.methods.refinement import REFINEMENTS
 from pren.methods.refinement.base import blocks
 from pren.methods.refinement.sinkhorn import even_offsets
 from pren.methods.space import Choice, Real
-from pren.problem import Problem
+from pren.problem import ClassTable, Problem
 
 log = logging.getLogger(__name__)
 STEPS = 15
@@ -131,14 +131,18 @@ class PrENPool(Method):
     offsets_: Matrix = learned("L")
     variance_: Matrix = learned("one")
 
-    def _fit(self, problem: Problem) -> None:
-        if (unseen := int(problem.classes.unseen.sum())) > MOST_UNSEEN:
+    @classmethod
+    def check_classes(cls, table: ClassTable) -> None:
+        """Refuse more unseen classes than can all be compared."""
+        if (unseen := int(table.unseen.sum())) > MOST_UNSEEN:
             raise PrenError(
                 "classes-too-many",
-                f"{self.name} compares every class without labelled images with every other: it takes at most "
+                f"{cls.name} compares every class without labelled images with every other: it takes at most "
                 f"{MOST_UNSEEN}, not {unseen}. Describe only classes that may be in the pool, or take another method, "
                 "such as --method ridge-s2v.",
             )
+
+    def _fit(self, problem: Problem) -> None:
         table, X = problem.classes, self._features(problem.train)
         means, variances = class_statistics(X, problem.labels, len(table))
         counts = np.bincount(problem.labels, minlength=len(table)).astype(np.float64)

@@ -162,7 +162,9 @@ def load_model(folder: str | Path) -> Method:
         facts = _Facts.model_validate(header)
         kind = METHODS[facts.method].method
         method = kind(**validate(kind, facts.params))
-        table = ClassTable.build(facts.class_names, tensors.pop("signatures"), np.array(facts.seen), normalise=False)
+        table = ClassTable.build(
+            facts.class_names, tensors.pop("signatures"), np.array(facts.seen), normalise=False, told=True
+        )
         if math.prod(facts.sample_shape) > LARGEST:
             raise ValueError(f"no input has the shape {facts.sample_shape}")
         if table.signatures.shape[1] != facts.attributes:

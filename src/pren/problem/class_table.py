@@ -45,8 +45,12 @@ class ClassTable:
         *,
         normalise: bool = True,
         attributes: Sequence[str] | None = None,
+        told: bool = False,
     ) -> ClassTable:
-        """Check a table and scale its signatures to unit length if `normalise`."""
+        """Check a table and scale its signatures to unit length if `normalise`.
+
+        Classes with equal signatures are warned of, unless the user was `told` before.
+        """
         table = signature_table(signatures)
         if len(names) != len(table):
             raise PrenError("class-count", f"{len(names)} class names but {len(table)} signatures: give one per class.")
@@ -59,7 +63,8 @@ class ClassTable:
         if normalise:
             table = table / np.abs(table).max(axis=1, keepdims=True)  # or squares could overflow or underflow
             table = table / np.linalg.norm(table, axis=1, keepdims=True)
-        _warn_of_twins(names, table)
+        if not told:
+            _warn_of_twins(names, table)
         return cls(tuple(names), table, seen.astype(bool), normalise, None if attributes is None else tuple(attributes))
 
     def __len__(self) -> int:

@@ -13,7 +13,7 @@ from pren.evaluation import FIGURES, TITLES
 from pren.label.names import GroupName
 from pren.label.summary import LabelSummary
 from pren.report.charts import Points
-from pren.report.evidence import Difference, Evidence
+from pren.report.evidence import Apart, Evidence
 from pren.report.image import ReportedImage, share_right
 from pren.report.photographs import Photographs
 from pren.report.scatter import Map
@@ -41,14 +41,14 @@ class Details:
         to_label: Places of the inputs to label next, best first.
         map: Places of inputs and classes.
         evidence: Which attributes support each label; None if the method has no such sum.
-        apart: For two classes, the attributes in which their descriptions differ most.
+        apart: For two classes, how their descriptions differ.
         labelled: The number of labelled inputs.
     """
 
     to_label: Sequence[int]
     map: Map
     evidence: Sequence[Evidence] | None
-    apart: Mapping[tuple[str, str], Sequence[Difference]]
+    apart: Mapping[tuple[str, str], Apart]
     labelled: int
 
 
@@ -70,6 +70,7 @@ class RunFacts:
         labels: In figures.
         metrics: By the answers; None without.
         forecast: How many labels should be right; None without rehearsals.
+        rehearsing: What to do for a forecast.
         names: How sure the names of groups are, the least certain first.
         curves: Figures of rounds.
         unseen: The unseen classes, by name.
@@ -95,6 +96,7 @@ class RunFacts:
     labels: LabelSummary
     metrics: Figures | None
     forecast: Forecast | None
+    rehearsing: str
     names: Sequence[GroupName]
     curves: Sequence[Curve]
     unseen: Sequence[str]

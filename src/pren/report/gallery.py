@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pren.label.names import GroupName
-from pren.report.evidence import Difference
+from pren.report.evidence import Apart
 from pren.report.facts import RunFacts, most_confused
 from pren.report.image import ReportedImage, mean_confidence, share_right
 from pren.report.photographs import Thumbnail
 
-TO_LABEL = 12  # suggested photographs
+TO_LABEL = 12  # suggested photographs, unless others are asked for
 PAIRS = 6  # of confused classes
 PER_KIND = 5  # photographs of each kind, per class
 MOST_PHOTOGRAPHS = 450  # in all cards
@@ -66,7 +66,7 @@ class Pair:
     count: int
     sides: list[tuple[str, list[Photo]]]
     between: list[Photo]
-    apart: Sequence[Difference]
+    apart: Apart
 
 
 def per_kind(classes: int) -> int:
@@ -125,7 +125,7 @@ def pairs(facts: RunFacts) -> list[Pair] | None:
 
 
 def _pair(one: str, other: str, value: float, facts: RunFacts) -> Pair:
-    apart = () if facts.details is None else facts.details.apart.get((one, other), ())
+    apart = Apart([]) if facts.details is None else facts.details.apart.get((one, other), Apart([]))
     if not facts.photographs.there:
         return Pair(one, other, round(value), [], [], apart)
     sure = {name: [i for i in facts.of_class.get(name, ()) if not i.wrong][:2] for name in (one, other)}

@@ -31,8 +31,8 @@ from pren.report.words import number
 History = Sequence[Mapping[str, Any]]  # figures differ between methods
 
 
-def collect(result: RunResult) -> RunFacts:
-    """The facts of a finished run."""
+def collect(result: RunResult, suggested: int = TO_LABEL) -> RunFacts:
+    """The facts of a finished run, with so many inputs to label next."""
     config, table, outcome = result.config, result.labels.table, result.outcome
     names = list(zip(table.names, table.seen, strict=True))
     unseen, seen = (sorted(name for name, has in names if has == wanted) for wanted in (False, True))
@@ -55,6 +55,7 @@ def collect(result: RunResult) -> RunFacts:
         labels=result.summary,
         metrics=result.figures,
         forecast=result.forecast,
+        rehearsing=result.rehearsing,
         names=result.names,
         curves=_curves(result),
         unseen=unseen,
@@ -63,7 +64,7 @@ def collect(result: RunResult) -> RunFacts:
         images=images,
         confused=confused,
         photographs=Photographs(inputs, expected_photographs(len(unseen))),
-        details=None if outcome is None else _details(outcome, confused, asks=not held_out),
+        details=None if outcome is None else _details(outcome, confused, 0 if held_out else suggested),
         missing=result.missing,
     )
 
@@ -164,14 +165,14 @@ def _inputs(outcome: Outcome | None) -> Inputs | None:
     return outcome.problem.pool if pictures is None else pictures
 
 
-def _details(outcome: Outcome, confused: Confused, *, asks: bool) -> Details:
+def _details(outcome: Outcome, confused: Confused, suggested: int) -> Details:
     problem = outcome.problem
     features: NDArray[np.float64] = outcome.method.embed(problem.pool)
     labels = [problem.classes.names[row] for row in outcome.labels.classes.tolist()]
     return Details(
-        to_label=suggest_places(outcome, features, TO_LABEL).tolist() if asks else [],
+        to_label=suggest_places(outcome, features, suggested).tolist() if suggested else [],
         map=make_map(features, labels),
         evidence=evidence(outcome.method, problem, outcome.labels),
-        apart={(a, b): describe_apart(problem.classes, a, b) for a, b, _ in most_confused(confused, PAIRS)},
+        apart={(a, b): describe_apart(problem, a, b) for a, b, _ in most_confused(confused, PAIRS)},
         labelled=len(problem.train),
     )

@@ -29,12 +29,13 @@ SECTIONS: dict[str, Callable[[RunFacts], object | None]] = {
 }
 
 
-def write_report(result: RunResult, out: Path | None = None) -> Written:
+def write_report(result: RunResult, out: Path | None = None, suggested: int = gallery.TO_LABEL) -> Written:
     """Write the report of a finished run.
 
     Args:
         result: The run.
         out: The file; by default `report.html` in the run folder.
+        suggested: How many inputs to label next it shows.
 
     Raises:
         PrenError: If the report cannot be written, or there is neither a folder nor `out`.
@@ -43,7 +44,7 @@ def write_report(result: RunResult, out: Path | None = None) -> Written:
         if result.paths is None:
             raise PrenError("out-missing", "This run has no folder: give the file for its report.")
         out = result.paths.folder / REPORT_FILE
-    facts = collect(result)
+    facts = collect(result, suggested)
     content = run_page(facts)
     return write_page(out, content, facts.photographs.shown)
 

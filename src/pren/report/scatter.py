@@ -87,8 +87,8 @@ def make_map(features: NDArray[np.float64], labels: Sequence[str]) -> Map:
     centres = sums / np.bincount(rows)[:, None]
     chosen = np.unique(np.linspace(0, len(features) - 1, min(MOST_POINTS, len(features))).astype(np.int64))
     basis = centres if len(names) >= FEWEST_CLASSES else features[chosen]
-    if len(basis) < 2:
-        return Map(chosen, np.zeros((1, 2)), names.tolist(), np.zeros((1, 2)))
+    if not (basis != basis[0]).any():  # one point has no directions
+        return Map(chosen, np.zeros((len(chosen), 2)), names.tolist(), np.zeros((len(names), 2)))
     dimensions = min(2, *basis.shape)
     pca = PCA(dimensions, svd_solver="full").fit(basis)
     flat = [np.pad(pca.transform(part), ((0, 0), (0, 2 - dimensions))) for part in (features[chosen], centres)]

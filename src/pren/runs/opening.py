@@ -45,6 +45,8 @@ def open_problem(
     fabric = fabric or single_process()
     with agreed(fabric):
         problem, answers = config.load_data()
+        for name in methods or [config.method]:
+            METHODS[name].method.check_classes(problem.classes)
         if config.extractor is None and has_photographs(problem):
             check_trains_backbone(methods or [config.method])
             problem, answers = leave_out_unreadable(problem, answers)

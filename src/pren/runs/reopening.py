@@ -88,11 +88,22 @@ def open_run(folder: RunFolder, moved: Moved) -> Outcome:
     problem, answers = open_problem(config.model_copy(update=update), fitted=model)
     if problem.extractor is not None and model.extractor_ is not None:
         check_same_facts(problem.extractor["facts"], model.extractor_["facts"])
-    check_hashes(folder, config, problem.fingerprint())
+    check_same_data(folder, config, problem.fingerprint(), problem.source)
     return Outcome.of(model, problem, answers, folder.trust())
 
 
-def check_hashes(folder: RunFolder, recorded: RunConfig, hashes: dict[str, str]) -> None:
-    """Raise a `PrenError` if the data are not those of a run."""
-    if recorded.record.get("hashes") != hashes:
-        raise PrenError("data-changed", f"The data have changed since the run in {folder.path}: fit again.")
+def check_same_data(folder: RunFolder, recorded: RunConfig, hashes: dict[str, str], source: dict[str, Any]) -> None:
+    """Raise a `PrenError` that names the changed files if data (their hashes and source) are not those of a run."""
+    if recorded.record.get("hashes") == hashes:
+        return
+    known, found = (of.get("files", {}) for of in (recorded.record.get("source", {}), source))
+    changed = [
+        f"{file} {'is new' if file not in known else 'is not used any more' if file not in found else 'is another'}"
+        for file in sorted({*known, *found})
+        if known.get(file) != found.get(file)
+    ]
+    what = "; ".join(changed) or "labelled photographs or the pool are others"
+    raise PrenError(
+        "data-changed",
+        f"The data have changed since the run in {folder.path} ({what}). Undo that, or fit again with another --out.",
+    )

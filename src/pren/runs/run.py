@@ -27,7 +27,7 @@ from pren.problem.copies import counted_once
 from pren.report import write_report
 from pren.runs.copies import tell_copies
 from pren.runs.opening import open_problem
-from pren.runs.reopening import check_hashes, load_result
+from pren.runs.reopening import check_same_data, load_result
 from pren.runs.steps import OnRound, check_rehearsals, count_rehearsals, rehearse, train
 from pren.store.checkpoint import State
 from pren.store.config import SOURCES, RunConfig
@@ -245,7 +245,7 @@ def _reopen(out: str | Path, config: RunConfig) -> RunFolder:
     if different:
         raise PrenError("other-run", f"{out} has a run with other settings (there, here): {'; '.join(different)}.")
     if "hashes" in recorded.record:  # else it was interrupted before the data were open
-        check_hashes(folder, recorded, config.record["hashes"])
+        check_same_data(folder, recorded, config.record["hashes"], config.record["source"])
     folder.hold(config.record["command"])
     return folder
 

@@ -48,6 +48,7 @@ class Settings:
         signatures: Which descriptions of the classes to use, such as "attributes,sentences".
         encoder: The text encoder for descriptions in words.
         hold_out: In GZSL, the share of labelled inputs to move to the pool, for evaluation.
+        follow_links: Whether photographs of a folder may lie elsewhere, behind links: only for a folder that you trust.
         options: More options of the data set, by name.
         method: A registered name, or "auto".
         params: Parameters of the method, by name.
@@ -80,6 +81,7 @@ class Settings:
     signatures: str | None = None
     encoder: str | None = None
     hold_out: float | None = None
+    follow_links: bool = False
     options: Given = field(default_factory=dict)
     method: str | None = None
     params: Given = field(default_factory=dict)
@@ -155,6 +157,7 @@ class Settings:
             "signatures": self.signatures,
             "encoder": self.encoder,
             "hold_out": self.hold_out,
+            "follow_links": self.follow_links or None,
         }
         return {**self.options, **{name: value for name, value in own.items() if value is not None}}
 

@@ -103,8 +103,6 @@ def count_rehearsals(config: RunConfig, method: Method, problem: Problem) -> int
     count = config.rehearsals
     if count is None and (trains or usual_draws(method, problem) < FEWEST):
         count = 0
-    if config.min_accuracy is not None and count == 0:
-        raise PrenError("no-rehearsals", "--min-accuracy needs rehearsals: add --rehearsals 10.")
     try:
         check_can_hold_out(problem)
     except PrenError as error:
@@ -112,6 +110,8 @@ def count_rehearsals(config: RunConfig, method: Method, problem: Problem) -> int
             raise
         log.warning(NO_FORECAST, error)
         return 0
+    if config.min_accuracy is not None and count == 0:
+        raise PrenError("no-rehearsals", "--min-accuracy needs rehearsals: add --rehearsals 10.")
     return count
 
 

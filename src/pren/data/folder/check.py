@@ -52,7 +52,11 @@ class FolderReport:
 
 
 def report_folder(
-    path: str | Path, setting: Setting = "zsl", signatures: str | None = None, encoder: str | None = None
+    path: str | Path,
+    setting: Setting = "zsl",
+    signatures: str | None = None,
+    encoder: str | None = None,
+    follow_links: bool = False,
 ) -> FolderReport:
     """The content of a folder (see `pren.data.folder.load`), and all its problems.
 
@@ -61,11 +65,12 @@ def report_folder(
         setting: "zsl" or "gzsl"; answers for seen classes only count in "gzsl".
         signatures: "attributes", "descriptions", "vectors", "names" or several; by default as in `pren fit`.
         encoder: The text encoder for words; by default as in `pren fit`.
+        follow_links: Whether photographs may lie elsewhere, behind links.
 
     Raises:
         PrenError: If there is no such folder, or it has no such signatures.
     """
-    content = read_folder(path, setting, Wording(encoder, signatures))
+    content = read_folder(path, setting, Wording(encoder, signatures), follow_links)
     _look_at_images(content)
     seen, sources = content.seen(), content.sources
     known = set() if content.classes is None else set(content.classes.known)

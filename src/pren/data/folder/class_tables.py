@@ -104,9 +104,7 @@ def _classes(
 
 def _is_header(file: str, header: TableRow, findings: Findings) -> bool:
     first = header.cells[0]
-    if len(header.cells) == 1 and any(separator in first for separator in ";\t"):
-        message = "its fields are separated by semicolons or tabs: separate them by commas."
-    elif normal(first).strip().lower() != "class":
+    if normal(first).strip().lower() != "class":
         message = f"the first field must be 'class', not {quoted(first)}: the file begins with class,attribute,…"
     elif len(header.cells) == 1:
         message = "there is no attribute: the file begins with class,attribute,attribute,…"

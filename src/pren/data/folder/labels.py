@@ -14,6 +14,7 @@ from pren.data.tables import normal, read_table
 from pren.foundation.errors import quoted
 
 POOL, ANSWERS, LABELS = "unlabelled", "answers.csv", "labels.csv"
+HEADERS = {ANSWERS: "file,class", LABELS: "file,class,+"}  # the columns that `pren suggest` adds are for people
 
 
 class Label(NamedTuple):
@@ -38,7 +39,7 @@ def read_labels(
     Returns:
         The labels by the place of a photograph in `pool`, without rows that have no class.
     """
-    table = read_table(folder, file, "file,class", findings)
+    table = read_table(folder, file, HEADERS[file], findings)
     places = {normal(name): place for place, name in enumerate(pool)}
     places |= {name: place for place, name in enumerate(pool)}
     first: dict[int, int] = {}  # the line of a place
@@ -93,5 +94,5 @@ def read_given(folder: Path) -> list[tuple[str, str]]:
     """The rows of ``labels.csv`` that name a class, unchecked; none if there is no such file."""
     if not (folder / LABELS).exists():
         return []
-    table = read_table(folder, LABELS, "file,class", Findings())
+    table = read_table(folder, LABELS, HEADERS[LABELS], Findings())
     return [] if table is None else [(row.cells[0], row.cells[1]) for row in table.rows if row.cells[1]]

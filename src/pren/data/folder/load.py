@@ -44,6 +44,7 @@ log = logging.getLogger(__name__)
 IMAGES = "images"
 ENDINGS = f"files that end in {', '.join(EXTENSIONS)}"
 FEW = 3  # how many problems an error names
+FOLLOW = "replace it by a copy, or follow links with --follow-links"
 
 
 class PoolImage(NamedTuple):
@@ -61,6 +62,7 @@ class OwnData:
 
     path: Path
     wording: Wording = field(default_factory=Wording)
+    follow_links: bool = False
     sources: list[ClassRows] = field(default_factory=list)  # the descriptions of the classes; none if unreadable
     train: list[tuple[str, str]] = field(default_factory=list)  # the path in `images` of each photograph, and its class
     pool: list[str] = field(default_factory=list)  # the paths in `unlabelled`, sorted
@@ -87,6 +89,7 @@ def load_folder(
     signature_weights: list[float] | None = None,
     template: str | list[str] | None = None,
     hold_out: float | None = None,
+    follow_links: bool = False,
 ) -> tuple[Problem, Answers]:
     """Read a problem from a folder of photographs, without decoding them.
 
@@ -101,6 +104,8 @@ def load_folder(
         template: The sentence for names, where nothing else is known; several are averaged.
         hold_out: In "gzsl", the share of each seen class's photographs in ``images`` that is moved to the pool, for
             evaluation; their names there are ``../images/...``.
+        follow_links: Whether photographs may lie elsewhere, behind links. Say so only of a folder that you trust: a
+            link can lead to any file.
 
     Returns:
         The problem with a shuffled pool, and the answers, with the name of every photograph of the pool and `UNKNOWN`
@@ -110,7 +115,7 @@ def load_folder(
     Raises:
         PrenError: If anything is wrong; it names the first problems and says how to list all.
     """
-    content = read_folder(path, setting, Wording(encoder, signatures, signature_weights, template))
+    content = read_folder(path, setting, Wording(encoder, signatures, signature_weights, template), follow_links)
     found = content.findings.listed()
     errors = [finding for finding in found if finding.severity == "error"]
     if errors:
@@ -168,11 +173,13 @@ def _divided(
     return left + more, [pool[place] for place in order]
 
 
-def read_folder(path: str | Path, setting: Setting = "zsl", wording: Wording | None = None) -> OwnData:
+def read_folder(
+    path: str | Path, setting: Setting = "zsl", wording: Wording | None = None, follow_links: bool = False
+) -> OwnData:
     """Read everything but the pixels, and note all problems; see `load_folder`."""
     if not is_folder(path):
         raise PrenError("file-missing", f"There is no folder {path}: check the path.")
-    content = OwnData(Path(path), wording or Wording())
+    content = OwnData(Path(path), wording or Wording(), follow_links)
     try:
         _read(content, setting)
     except OSError as error:
@@ -190,7 +197,7 @@ def _read(content: OwnData, setting: Setting) -> None:
             findings.add(f"{POOL}/{name}", "its name is not valid text: rename it.")
         else:
             content.pool.append(name)
-    if not content.pool and (content.path / POOL).is_dir():
+    if not content.pool and _is_part(content, POOL):
         findings.add(POOL, f"there is no photograph to recognise: add {ENDINGS}.")
     if classes is not None and classes.complete and classes.known and not classes.known.keys() - folders:
         findings.add(classes.file, f"every class has a folder in {IMAGES}: add rows for the classes without labels.")
@@ -214,7 +221,7 @@ def _read_labelled(content: OwnData) -> set[str]:
             findings.add(f"{IMAGES}/{file}", "it is not in the folder of a class: it is left out.", severity="warning")
     top = content.path / IMAGES
     for entry in sorted(top.iterdir()) if _is_part(content, IMAGES) else ():
-        if not entry.is_dir() or entry.is_symlink():  # `_list` has noted links
+        if not entry.is_dir() or (entry.is_symlink() and not content.follow_links):  # `_list` has noted links
             continue
         where, name = f"{IMAGES}/{entry.name}", normal(entry.name)
         if name in folders:
@@ -236,24 +243,24 @@ def _read_labelled(content: OwnData) -> set[str]:
 def _is_part(content: OwnData, part: str) -> bool:
     """Whether a part of the folder exists and does not lead out of it."""
     top = content.path / part
-    return top.is_dir() and top.resolve().is_relative_to(content.path.resolve())
+    return top.is_dir() and (content.follow_links or top.resolve().is_relative_to(content.path.resolve()))
 
 
 def _list(content: OwnData, part: str) -> list[str]:
     """The image files in a part of the folder, relative to it and sorted; notes other files and faults."""
     top, findings, names = content.path / part, content.findings, []
     if not _is_part(content, part):
-        what = f"a link that leads out of {content.path}: replace it by a copy" if top.is_dir() else "not a folder"
+        what = f"a link that leads out of {content.path}: {FOLLOW}" if top.is_dir() else "not a folder"
         findings.add(part, f"this is {what}." if os.path.lexists(top) else "this folder is missing.")
         return []
-    for path, is_image, fault in sorted(walk_images(top, content.path)):
+    for path, is_image, fault in sorted(walk_images(top, content.path, FOLLOW, content.follow_links)):
         name = path.relative_to(top).as_posix()
         if fault is not None:
             findings.add(f"{part}/{name}", f"it {fault}")
         elif is_image:
             names.append(name)
         elif path.is_dir():
-            findings.add(f"{part}/{name}", "pren does not follow links to folders: copy it.", severity="warning")
+            findings.add(f"{part}/{name}", f"links to folders are not followed: {FOLLOW}.", severity="warning")
         else:
             content.ignored[path.suffix.lower() or path.name] += 1
     return sorted(names)

@@ -10,12 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pren.data import how_to_rehearse
 from pren.foundation.errors import PrenError
 from pren.foundation.version import __version__
 from pren.images.photographs import recorded_backbone, whole_backbone
 from pren.images.preprocessing import Preprocessing
 from pren.methods.base import Method
-from pren.problem import candidates_of
+from pren.problem import ClassTable, candidates_of
 from pren.trust import Trust
 from pren.trust.confidence import threshold
 from pren.trust.module import TrustModule
@@ -100,7 +101,7 @@ def program_of(
             "pren": __version__,
             "method": method.name,
             **_classes(method),
-            **_threshold(trust, min_accuracy),
+            **_threshold(trust, method.classes_, min_accuracy),
             "input": {"shape": list(shape), "type": str(kind).removeprefix("torch.")},
             "preprocessing": _preparation(preprocessing),
         },
@@ -145,14 +146,14 @@ def _classes(method: Method) -> dict[str, Any]:
     }
 
 
-def _threshold(trust: Trust | None, min_accuracy: float | None) -> dict[str, Any]:
+def _threshold(trust: Trust | None, classes: ClassTable, min_accuracy: float | None) -> dict[str, Any]:
     """The share of right labels that is asked for, and the least confidence of labels to keep."""
     if min_accuracy is None:
         return {}
     if not 0 < min_accuracy <= 1:
         raise PrenError("option-value", f"--min-accuracy must be more than 0 and at most 1, not {min_accuracy}.")
     if trust is None:
-        raise PrenError("no-rehearsals", "The model was not rehearsed: fit it with --rehearsals 10.")
+        raise PrenError("no-rehearsals", f"The model was not rehearsed: {how_to_rehearse(classes)}.")
     least = threshold(trust.levels, min_accuracy)
     if math.isinf(least):
         raise PrenError(
