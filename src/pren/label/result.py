@@ -84,7 +84,9 @@ class RunState:
         data = Path(config.data).name  # also of a registered name
         split = f" {config.split}" if config.split else ""
         source = config.record.get("source", {})
-        usual = source.get("name") == "folder" and ("chosen" in source or "signature_weights" not in config.options)
+        usual = source.get("name") == "folder" and (
+            "chosen" in source or "," not in str(config.options.get("signatures"))
+        )
         shown = {key: value for key, value in config.options.items() if not (usual and key in SOURCES)}
         options = "".join(f", {key}={value}" for key, value in shown.items())
         return f"{METHODS[config.method].title} on {data}{split} ({config.setting}{options}, {self._progress()})"
