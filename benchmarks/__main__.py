@@ -12,6 +12,7 @@ import torch
 
 from benchmarks import (
     allocation,
+    backbone_step,
     decoding,
     engines,
     exported,
@@ -40,6 +41,7 @@ BENCHMARKS = {
     "pools": pools.run,
     "processes": processes.run,
     "allocation": allocation.run,
+    "backbone_step": backbone_step.run,
     "decoding": decoding.run,
     "engines": engines.run,
     "extraction": extraction.run,

@@ -92,11 +92,15 @@ def _trained(backbone: str) -> bool:
     return installed_backbone() == backbone
 
 
-def enlarged(path: Path, size: tuple[int, int]) -> bytes:
-    """A photograph as a JPEG of this size."""
+def enlarged(path: Path, size: tuple[int, int], noise: float = 0.0) -> bytes:
+    """A photograph as a JPEG of this size; with so many levels of noise, smooth without."""
     content = io.BytesIO()
     with Image.open(path) as image:
-        image.convert("RGB").resize(size, Image.Resampling.BICUBIC).save(content, "JPEG", quality=90)
+        large = image.convert("RGB").resize(size, Image.Resampling.BICUBIC)
+    if noise:
+        grain = np.random.default_rng(0).normal(0, noise, (size[1], size[0], 3)).astype(np.float32)
+        large = Image.fromarray((np.asarray(large) + grain).clip(0, 255).astype(np.uint8))
+    large.save(content, "JPEG", quality=90)
     return content.getvalue()
 
 

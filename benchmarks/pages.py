@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import ablations, defaults, finetuning, minutes
+from benchmarks import ablations, defaults, finetuning, minutes, through
 from benchmarks.tables import Table
 from pren.research.reproduction.sheets import read_sheets
 from pren.research.reproduction.tables import MISSING
@@ -24,6 +24,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], Table]] = {
     "python -m benchmarks.defaults": lambda _: defaults.stored(),
     "python -m benchmarks.finetuning --stored": lambda arguments: finetuning.table(*arguments),
     "python -m benchmarks.minutes": lambda _: minutes.stored(),
+    "python -m benchmarks.through": through.stored,
 }
 
 

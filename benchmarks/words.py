@@ -1,7 +1,8 @@
 """What describes classes, and classes added later, on CUB: ``python -m benchmarks.words [--test] [METHOD ...]``.
 
 ``--weights`` shows instead what PrEN-Pool makes of two sources that count differently, on the folds, and then on the
-test classes with what was best on the folds.
+test classes with what was best on the folds. ``--encoders NAME,NAME`` compares text encoders, also on draws of
+`benchmarks.names`.
 
 With METHOD, a name with parameters as for `benchmarks.drawn`, only what becomes of classes that are added later to it.
 Validation folds (PS) without ``--test``, CUB's test classes with it. PREN_DATA says where CUB is; names need
@@ -12,14 +13,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.bird_sentences import sentences
+from benchmarks.names import KINDS, problems
 from benchmarks.tables import Table
 from pren.cli.options import parse_assignments
 from pren.data import load
@@ -58,6 +62,8 @@ CHOICES = [
 ]
 PAIRS = [["attributes", REED], ["attributes", FOUR], ["attributes", "names, 'a type of bird'"]]
 RATIOS = (0.03, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 4.0)
+FOLDS = [{"fold": number} for number in (1, 2, 3)]
+DRAWN = (0, 6)  # draws of `benchmarks.names`
 Numbers = NDArray[np.int64]
 
 
@@ -68,7 +74,7 @@ class Trial(NamedTuple):
     truth: Numbers
 
 
-def described(source: str, **options: Any) -> tuple[Trial, Signatures]:
+def described(source: str, encoder: str = "minilm", **options: Any) -> tuple[Trial, Signatures]:
     """CUB with the signatures of one source."""
     kind = "sentences" if source == REED else "attributes"
     problem, answers = load("cub", features="efflite0.mat", signatures=kind, **options)
@@ -77,10 +83,10 @@ def described(source: str, **options: Any) -> tuple[Trial, Signatures]:
     made = Signatures(table.names, table.signatures, {"kind": source})
     if source in (ONE, FOUR):
         texts = [sentences(row) for row in table.signatures]
-        made = encode("minilm", table.names, [[" ".join(text)] for text in texts] if source == ONE else texts)
+        made = encode(encoder, table.names, [[" ".join(text)] for text in texts] if source == ONE else texts)
     if source in TEMPLATES:
         plain = [re.sub(r"^\d+\.", "", name) for name in table.names]
-        made = encode("minilm", table.names, [in_templates([TEMPLATES[source]], name) for name in plain])
+        made = encode(encoder, table.names, [in_templates([TEMPLATES[source]], name) for name in plain])
     return Trial(problem, answers.labels), made
 
 
@@ -92,6 +98,51 @@ def trial(choice: Sequence[str], weights: Sequence[float] | None = None, **optio
     made = combine([signatures for _, signatures in read], table.seen, weights)
     classes = ClassTable.build(table.names, made.values, table.seen, normalise=len(choice) == 1)
     return Trial(replace(problem, classes=classes, source={}), truth)
+
+
+def encoded(encoder: str, source: str, test: bool) -> list[Trial]:
+    """CUB's folds or test classes, described in words by a text encoder."""
+    trials = []
+    for options in [{}] if test else FOLDS:
+        (problem, truth), made = described(source, encoder, **options)
+        trials.append(Trial(problem.redescribed(_unit(made.values), {}), truth))
+    return trials
+
+
+def encoded_draws(encoder: str, seen: int, unseen: int) -> Iterator[Trial]:
+    """Draws of `benchmarks.names` with sentences through a text encoder."""
+    table = load("cub", features="efflite0.mat")[0].classes
+    values = encode(encoder, table.names, [sentences(row) for row in table.signatures]).values
+    rows = {name: row for row, name in enumerate(table.names)}
+    for draw in range(*DRAWN):
+        _, problem, truth = next(problems(seen, unseen, draw))
+        own = [rows[name] for name in problem.classes.names]
+        yield Trial(problem.redescribed(_unit(values[own]), {}), truth)
+
+
+def _unit(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    lengths: NDArray[np.float64] = np.linalg.norm(values, axis=1, keepdims=True)
+    return values / lengths
+
+
+def encoders(names: Sequence[str]) -> Table:
+    """Top-1 of the same words through several text encoders."""
+    table = Table("Top-1 (per cent) by the text encoder", ["words", "method", *(Path(name).name for name in names)])
+    asked: list[tuple[str, str, Callable[[str], Iterable[Trial]]]] = [
+        (f"{source}, {'test classes' if test else 'folds'}", "pren-pool", partial(encoded, source=source, test=test))
+        for test in (False, True)
+        for source in (ONE, FOUR, *TEMPLATES)
+    ]
+    asked += [
+        (f"{FOUR}, drawn {seen} + {unseen}", method, partial(encoded_draws, seen=seen, unseen=unseen))
+        for method in ("pren-pool", "pren-vote")
+        for seen, unseen in KINDS.values()
+    ]
+    for words, method, trials in asked:
+        tops = ([top1(create(method).fit(t.problem), *t) for t in trials(name)] for name in names)
+        table.rows.append((words, method, *(f"{np.mean(own):.1f}" for own in tops)))
+        print(*table.rows[-1], sep=" | ", file=sys.stderr, flush=True)
+    return table
 
 
 def top1(method: Method, problem: Problem, truth: Numbers) -> float:
@@ -108,7 +159,7 @@ def create_from(text: str) -> Method:
 
 def sources(test: bool) -> Table:
     """Top-1 for each description of the classes."""
-    folds: list[dict[str, Any]] = [{}] if test else [{"fold": number} for number in (1, 2, 3)]
+    folds: list[dict[str, Any]] = [{}] if test else FOLDS
     where = "CUB's test classes (PS)" if test else "CUB's validation folds, mean of three"
     table = Table(f"Top-1, {where}", ["signatures", *(method.replace(":", " ") for method in METHODS)])
     for choice in CHOICES:
@@ -160,7 +211,7 @@ def shares(method: Method, problem: Problem, truth: Numbers, rows: Numbers) -> l
 
 def later(test: bool, methods: Sequence[str]) -> Table:
     """Ten unseen classes are added after training, which used neither them nor their inputs."""
-    folds: list[dict[str, Any]] = [{}] if test else [{"fold": number} for number in (1, 2, 3)]
+    folds: list[dict[str, Any]] = [{}] if test else FOLDS
     where = "CUB's test classes (PS)" if test else "CUB's validation folds"
     columns = ["method", "all from the start", "ten added later", "trained on with them and their images"]
     table = Table(f"Top-1 of all unseen classes (of the old ones, of the ten), {where}", columns)
@@ -188,6 +239,9 @@ def later(test: bool, methods: Sequence[str]) -> Table:
 
 
 if __name__ == "__main__":
+    if "--encoders" in sys.argv:
+        print(encoders(sys.argv[sys.argv.index("--encoders") + 1].split(",")).markdown())
+        sys.exit()
     if "--weights" in sys.argv:
         print(weights().markdown())
         sys.exit()

@@ -161,9 +161,19 @@ def few_rehearsals():
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def offline():
+    """No test asks the hub: what is chosen does not depend on a connection."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        patch.setattr(constants, "HF_HUB_OFFLINE", True)
+        yield
+
+
 @pytest.fixture
 def no_hub(monkeypatch, tmp_path):
     """A hub that refuses every connection, and whose client has left nothing on this machine."""
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{closed.getsockname()[1]}")

@@ -26,7 +26,8 @@ def in_this_process(command, cwd=".", **_):
         warnings.simplefilter("ignore", RuntimeWarning)  # runpy's, of a module that is imported already
         patch.chdir(cwd)
         patch.setattr(sys, "argv", [module, *arguments])
-        patch.setattr("pren.foundation.allocation.keep_memory", lambda: True)  # which is for the whole process
+        for keep in ("keep_memory", "keep_all_memory"):  # which are for the whole process
+            patch.setattr(f"pren.foundation.allocation.{keep}", lambda: True)
         code = 0
         try:
             runpy.run_module(module, run_name="__main__")

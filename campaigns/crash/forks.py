@@ -40,6 +40,10 @@ class Forked:
         """Send SIGKILL, which nothing can catch."""
         self._process.kill()
 
+    def stop(self) -> None:
+        """Send SIGTERM, after which a server ends well."""
+        self._process.terminate()
+
     def wait(self) -> int:
         """Wait until it has ended; returns how."""
         self._process.join()

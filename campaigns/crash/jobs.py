@@ -15,7 +15,8 @@ import torch
 from safetensors.torch import save_file
 
 from campaigns.crash.comparison import differences
-from campaigns.fuzz.templates import draw_photographs, problem
+from campaigns.crash.talks import LABELS, Talk, heard, predict, review
+from campaigns.fuzz.templates import TWO, draw_photographs, problem
 from pren.cli.options import parse_assignments
 from pren.images.cache import ROWS_FILE
 from pren.images.extraction import Extractor
@@ -50,6 +51,7 @@ class Job:
         compare: What differs between two folders that it has written.
         given: Which of `RUNS` is in its folder before it starts; "" for none.
         table: What it makes in its folder, and would refuse to make again; "" for nothing of that kind.
+        talk: What is said to it, if it is a server.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Job:
     compare: Callable[[Path, Path], Sequence[str]]
     given: str = ""
     table: str = ""
+    talk: Talk | None = None
 
     def ended(self, out: Path) -> bool:
         """Whether the job is finished, so that the command would be refused."""
@@ -126,13 +129,29 @@ def same_features(reference: Path, folder: Path) -> list[str]:
     return [] if files[0][0].read_bytes() == files[1][0].read_bytes() else ["features differ"]
 
 
-def _predict(name: str, given: str, table: str, *arguments: str) -> Job:
-    command = ("predict", "{out}", *arguments, "--out", f"{{out}}/{table}")
-    return Job(name, command, None, same_run, given=given, table=table)
+def same_words(reference: Path, folder: Path) -> list[str]:
+    """Differences between what two servers of a run have said, or done to it."""
+    said = [] if heard(reference.parent) == heard(folder.parent) else ["other answers"]
+    return said + same_run(reference, folder)
+
+
+def same_review(reference: Path, folder: Path) -> list[str]:
+    """Differences between two reviews: journals, labels of the data, and what was learned from them."""
+    parts = (f"{part}/{line}" for part in ("run", "photographs") for line in same_run(reference / part, folder / part))
+    learned = [(out.parent / LABELS).read_text() for out in (reference, folder)]
+    return [*parts, *(["other labels"] if learned[0] != learned[1] else [])]
+
+
+def _once(name: str, table: str, *command: str, given: str = "") -> Job:
+    return Job(name, (*command, "--out", f"{{out}}/{table}"), None, same_run, given=given, table=table)
 
 
 _PREN = ("--method", "pren", *(f"--set={setting}" for setting in SMALL))
 _FROZEN = ("--backbone", "test_resnet", "--weights", "{weights}")
+_ESZSL = ("--method", "eszsl", "--rehearsals", "0", "--cache", "{out}-cache")  # what is written there counts, too
+_SORTED = ("--cache={cache}", "--sort-into={out}/sorted", "--sort-as=copy")
+_BRIEFLY = ("--finetune-epochs", "1", "--finetune-strength", "0.5")
+_HERE = ("--no-browser", "--data", "{out}/photographs", "--cache", "{kept}")
 _QUICK = (
     _fit("fit", "{data}", *_PREN, "--setting", "gzsl"),
     Job("tune", ("tune", "{data}", "--method", "eszsl", "--trials", "4", "--out", "{out}"), None, same_results),
@@ -140,29 +159,30 @@ _QUICK = (
     Job("extract", ("extract", "{photographs}", *_FROZEN, "--cache", "{out}"), None, same_features),
     _fit("fit, continued", "--continue", "{rounds}"),
     Job("report", ("report", "{out}"), None, same_run, given="shown"),
-    _predict("predict", "rounds", "labels.csv", "{many}"),
+    _once("predict", "labels.csv", "predict", "{out}", "{many}", given="rounds"),
     _fit("fit on photographs", "{photographs}", *_PREN, "--set=backbone=small-cnn"),
-    _predict(
-        "predict, sorted",
-        "shown",
-        "labels.parquet",
-        "{photographs}/unlabelled",
-        "--cache={cache}",
-        "--sort-into={out}/sorted",
-        "--sort-as=copy",
-    ),
+    _once("predict, sorted", "labels.parquet", "predict", "{out}", "{photographs}/unlabelled", *_SORTED, given="shown"),
     _fit("fit at once", "{data}", "--method", "eszsl", "--rehearsals", "3"),
     _fit("fit, frozen", "{photographs}", *_PREN, "--frozen", *_FROZEN, "--cache", "{cache}"),
+    Job("review", ("review", "{out}/run", *_HERE), None, same_review, given="pile", talk=review),
+    Job("serve", ("serve", "{out}", "--port", "0"), None, same_words, given="rounds", talk=predict),
+    _once("export", "model.pt2", "export", "{rounds}", "--format", "torch"),
+    _once("classes", "new", "classes", "remove", "{rounds}", "a"),
+    _fit("fit, finetuned", "{photographs}", *_ESZSL, *_FROZEN, "--finetune", *_BRIEFLY),
+    _fit("fit, two backbones", "{photographs}", *_ESZSL, *TWO),
 )
 # These start processes, which import everything anew: they come once while the others come twice.
 _SLOW = (
     # With another number of processes the last bits may differ.
     _fit("fit, two processes", "{data}", *_PREN, "--rehearsals", "0", again=("--devices", "2")),
     Job("compare", ("compare", "{data}", "--methods", "eszsl,sae", "--out", "{out}"), None, same_results),
+    Job("reproduce", ("reproduce", "zsl", "--seeds=1", "--params={tiny}", "--out={out}"), None, same_results),
 )
 JOBS = (*_QUICK, *_SLOW)
-ORDER = (*_QUICK, _SLOW[0], *_QUICK, _SLOW[1])  # every kind comes early
-RUNS = ("rounds", "shown")
+ORDER = (*_QUICK, _SLOW[0], *_QUICK, *_SLOW[1:])  # every kind comes early
+RUNS = ("rounds", "shown", "pile")
+TINY_METHODS = ("pren", "pren-no-projection", "progressive")
+TINY = {"heads": 2, "rounds": 1, "hidden": [8], "initial_batches": 1, "batches": 1}
 
 
 def prepare(folder: Path) -> dict[str, str]:
@@ -174,14 +194,15 @@ def prepare(folder: Path) -> dict[str, str]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
         save_file(import_timm().create_model("test_resnet").state_dict(), folder / "weights.safetensors")
-    places = {name: str(folder / name) for name in ("photographs", *RUNS)}
-    files = {"data": "data.npz", "many": "many.npy", "weights": "weights.safetensors"}
+    (folder / "tiny.yaml").write_text(json.dumps(dict.fromkeys(TINY_METHODS, TINY)))
+    places = {name: str(folder / name) for name in ("photographs", "kept", *RUNS)}
+    files = {"data": "data.npz", "many": "many.npy", "weights": "weights.safetensors", "tiny": "tiny.yaml"}
     places |= {name: str(folder / file) for name, file in files.items()}
     params = parse_assignments([*SMALL])
     run_config(RunConfig(data=places["data"], method="pren", params=params, rehearsals=0), places["rounds"])
     extractor = Extractor(backbone="test_resnet", weights=places["weights"])
-    own = RunConfig(
-        data=places["photographs"], method="eszsl", rehearsals=2, extractor=extractor, cache=str(folder / "kept")
-    )
+    own = RunConfig(data=places["photographs"], method="eszsl", rehearsals=2, extractor=extractor, cache=places["kept"])
     run_config(own, places["shown"])
+    for part, source in (("run", "shown"), ("photographs", "photographs")):
+        shutil.copytree(places[source], folder / "pile" / part)
     return places

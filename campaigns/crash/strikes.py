@@ -20,6 +20,7 @@ import numpy as np
 from campaigns.crash.forks import ENVIRONMENT, PYTHONPATH, Forked
 from campaigns.crash.jobs import JOBS, ORDER, Job, prepare
 from campaigns.crash.processes import HANGS
+from campaigns.crash.talks import talk
 
 FEWEST, MOST = 2, 4  # strikes of one run
 LOOK = 0.005  # seconds between two checks of a process
@@ -82,8 +83,10 @@ class Yard:
         places = {**self.places, "out": str(place / "out"), "cache": str(place / "cache")}
         log.touch()
         process = Forked(job.arguments(places), environment, log, place)
-        started = time.monotonic()
+        started, fault = time.monotonic(), ""
         try:
+            if job.talk is not None:
+                fault = talk(process, log, place, job.talk)
             while process.poll() is None and time.monotonic() - started < HANGS:
                 if at and Path(f"{count}.struck").exists():  # one of its processes is struck: all die
                     break
@@ -94,7 +97,7 @@ class Yard:
         words = " | ".join(log.read_text(errors="replace").strip().splitlines()[-3:])
         if time.monotonic() - started >= HANGS:
             return 1, f"it hung for {HANGS:.0f} s: {words}"
-        return code, words
+        return (1, fault) if fault else (code, words)
 
 
 def strike_run(yard: Yard, number: int, seed: int) -> Struck:

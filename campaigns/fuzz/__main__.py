@@ -21,6 +21,7 @@ from campaigns.fuzz import (
     metamorphic,
     own_folders,
     pictures,
+    requests,
     shards,
     tables,
     words,
@@ -31,10 +32,11 @@ from campaigns.fuzz.templates import prepare
 from campaigns.journal import Journal
 
 PROPERTIES = (
-    Property("configs", 0.1, configs.CASES, configs.check),
+    Property("configs", 0.05, configs.CASES, configs.check),
     Property("commands", 0.1, commands.CASES, commands.check),
-    Property("arrays", 0.15, arrays.CASES, arrays.check),
-    Property("matlab", 0.1, matlab.CASES, matlab.check),
+    Property("requests", 0.1, requests.CASES, requests.check),
+    Property("arrays", 0.1, arrays.CASES, arrays.check),
+    Property("matlab", 0.05, matlab.CASES, matlab.check),
     Property("folders", 0.15, folders.CASES, folders.check),
     Property("own folders", 0.1, own_folders.CASES, own_folders.check),
     Property("words", 0.05, words.CASES, words.check),

@@ -18,6 +18,7 @@ from unittest import mock
 
 from pren.cli import __main__ as command_line
 from pren.methods.pren import PrEN
+from pren.review import running
 
 SECONDS = 60.0  # a longer case counts as a hang
 MOST_WORK = 3_000  # heads x batches x (images in a batch), roughly; a valid run beyond would only cost time
@@ -130,7 +131,7 @@ def _text(stream: io.TextIOWrapper) -> str:
 
 @contextmanager
 def _surroundings(arguments: tuple[str, ...]) -> Iterator[None]:
-    """A window without colours, no waiting for the disk, and no run that is valid but enormous."""
+    """A window without colours, no waiting for the disk, no enormous run, and servers that stop at once."""
     begin = PrEN._begin
 
     def checked(self: PrEN, *args: Any, **options: Any) -> None:
@@ -143,6 +144,8 @@ def _surroundings(arguments: tuple[str, ...]) -> Iterator[None]:
         mock.patch.object(sys, "argv", ["pren", *arguments]),
         mock.patch.object(os, "fsync", return_value=None),
         mock.patch.object(PrEN, "_begin", checked),
+        mock.patch.object(running, "run", lambda app, listening, on_start: on_start()),
+        mock.patch("webbrowser.open"),
         mock.patch.dict(os.environ, {"COLUMNS": "250", "NO_COLOR": "1", "TERM": "dumb", "PREN_CACHE": "cache"}),
     ):
         yield

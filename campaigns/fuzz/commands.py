@@ -12,12 +12,14 @@ from hypothesis.strategies import SearchStrategy
 from campaigns.fuzz.command import changes, pren, snapshot
 from campaigns.fuzz.configs import ARGUMENTS
 from campaigns.fuzz.templates import Workshop
+from pren.review.session import FOLDER
 from pren.store.folder import REPORT_FILE
 
-# Not `demo` and no valid `tune` or `compare`: they take minutes, and start processes.
+# Not `demo` and no valid `tune`, `compare` or `reproduce`: they take minutes, and start processes.
 VERBS: tuple[tuple[str, ...], ...] = (
     *(("fit",), ("evaluate",), ("predict",), ("show",), ("suggest",), ("forecast",), ("extract",)),
     *(("report",), ("classes",), ("classes", "add", "{run}"), ("classes", "remove", "{own}"), ("classes", "list")),
+    *(("review", "{own}"), ("serve",), ("export",), ("reproduce", "datasets"), ("reproduce", "zsl", "--stored")),
     *(("list",), ("data",), ("data", "check"), ("data", "show"), ("compare", "nowhere")),
     ("tune", "nowhere", "--method", "eszsl"),
     *((), ("",), ("fi",), ("--version",), ("-x",)),
@@ -27,7 +29,8 @@ OPTIONS = (
     *("--cache", "--weights", "--backbone", "--geometry", "--frozen", "--features-file", "--signatures", "--hold-out"),
     *("--rehearsals", "--min-accuracy", "--count", "--top", "--among", "--confused", "--threads", "--accelerator"),
     *("--config", "--resume", "--data", "--strict", "--workers", "--trials", "--methods", "--seeds", "--start", "--"),
-    *("--continue", "--no-report", "--signature", "--description"),
+    *("--continue", "--no-report", "--signature", "--description", "--finetune", "--finetune-epochs", "--format"),
+    *("--from-features", "--host", "--port", "--name", "--no-token", "--no-browser", "--max-bytes", "--max-inputs"),
 )
 PLACES = (
     "{data}",
@@ -82,6 +85,7 @@ def check(workshop: Workshop, case: Command) -> str:
     inputs = (workshop.data, workshop.inputs, workshop.photographs, place / "finished", place / "own")
     before = snapshot(*inputs)
     result = pren(*arguments, may_report=True)
-    changed = [path for path in changes(before, snapshot(*inputs)) if Path(path).name != REPORT_FILE]
+    own = {REPORT_FILE, FOLDER}  # what a report or a review writes into its run
+    changed = [path for path in changes(before, snapshot(*inputs)) if own.isdisjoint(Path(path).parts)]
     assert not changed, f"input files have changed: {changed}"
     return result.outcome

@@ -235,6 +235,7 @@ PLANTED = (
     *(".lock", ".lock", ".writing-model.safetensors", ".writing-config.yaml", ".writing-x", ".writing-manifest.json"),
     *("checkpoint/.writing-round-0002", "checkpoint/.writing-round-0003", "checkpoint/round-0000"),
     *("checkpoint/round-0002", "checkpoint/round-0007", "checkpoint/round-999999999", "checkpoint/round-1"),
+    *("review", "review/.lock", "review/thumbnails", "review/answers.jsonl", "review/labels-before.csv"),
     *("checkpoint/round-٠٠٠٩", "checkpoint/x", "notes.txt", "metrics.json", "manifest.json", "é\x1b[31m"),
 )
 LOCKS = (
@@ -260,6 +261,20 @@ LOCKED: SearchStrategy[Damage] = st.builds(
 )
 
 
+_ENTRY = b'{"number":1,"window":"w","files":{"0.png":["b",""]},"groups":{},"undoes":0}\n'
+ENTRIES = (
+    *(_ENTRY + _ENTRY, _ENTRY[:-20], _ENTRY.replace(b"b", b"\\ud800"), _ENTRY.replace(b"0.png", b"../x"), b"\n"),
+    *(_ENTRY.replace(b":1", b":" + b"9" * 5000), _ENTRY.replace(b":0", b":9"), _ENTRY.replace(b'["b', b'["zzz')),
+    *(b"[" * 9000 + b"\n", b"null\n", b"\xff\n", b"file,class\n../x,b\n", b"file,class\n0.png,zzz\n", b"\0" * 9),
+)
+JOURNALS: SearchStrategy[Damage] = st.builds(
+    Plant,
+    st.sampled_from(["review/answers.jsonl", "review/answers.jsonl", "review/labels-before.csv"]),
+    st.sampled_from(ENTRIES) | st.binary(max_size=20),
+    st.just("file"),
+)
+
+
 def _forged(files: list[str], edits: SearchStrategy[StructureEdit], tensor_changes: list[str]) -> SearchStrategy[Forge]:
     depths = st.just(0) if tensor_changes != [""] else st.sampled_from([0] * 12 + [200, 900, 1100, 100_000])
     return st.builds(Forge, st.sampled_from(files), edits, PLACES, st.sampled_from(tensor_changes), depths)
@@ -271,4 +286,4 @@ SAID = _forged([MODEL_FILE, TRUST_FILE, STATE_FILE, MANIFEST, "metrics.json"], J
 TENSORS = _forged(
     [MODEL_FILE, TRAINING_FILE], st.just(StructureEdit("add", (), None, "")), ["drop", "rename", *TENSOR_CHANGES]
 )
-OTHER_DAMAGES: SearchStrategy[Damage] = st.one_of(_REPLACED, _PLANTED, LOCKED, SAID, TENSORS)
+OTHER_DAMAGES: SearchStrategy[Damage] = st.one_of(_REPLACED, _PLANTED, LOCKED, JOURNALS, SAID, TENSORS)

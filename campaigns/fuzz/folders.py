@@ -13,13 +13,17 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from campaigns.fuzz.command import REFUSED, SUCCESS, Result, changes, pren, snapshot
-from campaigns.fuzz.damage import LOCKED, OTHER_DAMAGES, SAID, SPOILS, TENSORS, Damage, Spoil
+from campaigns.fuzz.damage import JOURNALS, LOCKED, OTHER_DAMAGES, SAID, SPOILS, TENSORS, Damage, Spoil
 from campaigns.fuzz.templates import RUNS, Workshop
 from pren.images.cache import FACTS_FILE
+from pren.review.session import FOLDER
 
-VERBS = ("show", "show as text", "evaluate", "predict", "suggest", "report", "classes", "continue", "resume")
+VERBS = (
+    *("show", "show as text", "evaluate", "predict", "suggest", "report", "classes", "continue", "resume"),
+    *("export", "serve", "review"),
+)
 TEMPLATES = (*RUNS, "own")
-MADE = {"predict": "out.csv", "report": "out.html", "classes": "new", "continue": "new"}
+MADE = {"predict": "out.csv", "report": "out.html", "classes": "new", "continue": "new", "export": "out.pt2"}
 NOT_KEPT = ("config.yaml", "timings.csv", "manifest.json", "state.json")  # with times in them, or hashes of such
 
 
@@ -45,12 +49,14 @@ _DAMAGES: SearchStrategy[tuple[Damage, ...]] = st.lists(SPOILS, min_size=1, max_
 ).map(tuple)
 _GENERAL = st.builds(Damaged, st.sampled_from(TEMPLATES), st.sampled_from(TEMPLATES), _DAMAGES, st.sampled_from(VERBS))
 _DEEP: SearchStrategy[tuple[Damage, ...]] = st.lists(TENSORS | SAID | LOCKED, min_size=1, max_size=2).map(tuple)
+_TOLD: SearchStrategy[tuple[Damage, ...]] = st.lists(JOURNALS | SPOILS, min_size=1, max_size=2).map(tuple)
 CASES: SearchStrategy[Damaged] = st.one_of(
     _GENERAL,
     _GENERAL,
     # The one case in which everything is read, locks and the state of training included.
     st.builds(Damaged, st.just("interrupted"), st.just("finished"), _DEEP, st.just("resume")),
     st.builds(Damaged, st.sampled_from(TEMPLATES), st.sampled_from(TEMPLATES), _DEEP, st.sampled_from(VERBS)),
+    st.builds(Damaged, st.just("own"), st.just("finished"), _TOLD, st.just("review")),
 )
 
 
@@ -67,6 +73,8 @@ def check(workshop: Workshop, case: Damaged) -> str:
     changed = changes(before, snapshot(*inputs))
     assert not changed, f"input files have changed: {changed}"
     touched = [path for path in changes(run_before, snapshot(run)) if Path(path).name != ".lock"]
+    if case.verb == "review":
+        touched = [path for path in touched if run / FOLDER not in (Path(path), *Path(path).parents)]
     if case.verb != "resume":
         assert not touched, f"{case.verb} has changed the run: {touched}"
     elif result.outcome == REFUSED:
@@ -82,7 +90,7 @@ def check(workshop: Workshop, case: Damaged) -> str:
 
 
 def _use(workshop: Workshop, verb: str) -> Result:
-    return pren(
+    result = pren(
         *{
             "show": ("show", "run", "--json"),
             "show as text": ("show", "run"),
@@ -93,8 +101,12 @@ def _use(workshop: Workshop, verb: str) -> Result:
             "classes": ("classes", "remove", "run", "a", "--out", "new"),
             "continue": ("fit", "--continue", "run", "--rehearsals", "0", "--no-report", "--out", "new"),
             "resume": ("fit", "--resume", "run", "--json"),
+            "export": ("export", "run", "--format", "torch", "--out", "out.pt2"),
+            "serve": ("serve", "run", "--port", "0"),
+            "review": ("review", "run"),
         }[verb]
     )
+    return result._replace(out="") if verb in ("serve", "review") else result  # which has a token in it
 
 
 def _result(place: Path, verb: str, result: Result) -> dict[str, Any]:

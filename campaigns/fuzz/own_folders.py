@@ -15,7 +15,7 @@ from hypothesis.strategies import SearchStrategy
 
 from campaigns.fuzz.command import SUCCESS, changes, pren, snapshot
 from campaigns.fuzz.mutations import BYTE_EDITS, LINE_EDITS, ByteEdit, LineEdit
-from campaigns.fuzz.templates import EXTRACTOR, Workshop
+from campaigns.fuzz.templates import EXTRACTOR, TWO, Workshop
 from pren.foundation.files import from_cell
 from pren.store.folder import REPORT_FILE
 
@@ -78,7 +78,11 @@ KINDS = (
     "twin",
     "gone",
 )
-VERBS = ("check", "check json", "fit", "fit gzsl", "fit sure", "suggest", "predict", "extract", "forecast")
+VERBS = (
+    *("check", "check json", "fit", "fit gzsl", "fit sure", "suggest", "predict", "extract", "forecast"),
+    *("fit finetuned", "fit two"),
+)
+BRIEFLY = ("--finetune", "--finetune-epochs", "1", "--finetune-strength", "0.5")
 
 
 @dataclass(frozen=True)
@@ -229,6 +233,8 @@ def _command(workshop: Workshop, verb: str) -> tuple[str, ...]:
         "fit": (*fit, "--rehearsals", "0"),
         "fit gzsl": (*fit, "--setting", "gzsl", "--hold-out", "0.5", "--rehearsals", "0"),
         "fit sure": (*fit, "--rehearsals", "2", "--min-accuracy", "0.9"),
+        "fit finetuned": (*fit, "--rehearsals", "0", *BRIEFLY),
+        "fit two": (*fit[:4], *TWO, "--cache", "cache", "--out", "run", "--rehearsals", "0"),
         "suggest": ("suggest", run, "--data", "mine", "--cache", "cache", "--out", "out.csv"),
         "predict": ("predict", run, "mine/unlabelled", "--cache", "cache", "--out", "out.csv", "--top", "2"),
         "extract": ("extract", "mine", *vision[:-2], "--cache", "cache"),

@@ -19,6 +19,8 @@ from pren.core.progressive import Round
 from pren.images.extraction import Extractor
 from pren.images.torchvision_operators import import_timm
 from pren.methods.base import Method
+from pren.review.journal import Journal, Verdict
+from pren.review.session import FOLDER
 from pren.runs.run import Progress, run_config
 from pren.store.config import RunConfig
 
@@ -34,6 +36,7 @@ PARAMS: dict[str, Any] = {
 }
 RUNS = ("finished", "interrupted", "eszsl", "trusted")
 EXTRACTOR = ("--backbone", "test_resnet")  # timm's smallest
+TWO = ("--backbone", "test_resnet+test_efficientnet", "--weights", "random")
 
 
 class _Interrupted(KeyboardInterrupt):
@@ -152,3 +155,7 @@ def _prepare_photographs(workshop: Workshop) -> None:
     extractor = Extractor(backbone=EXTRACTOR[1], weights=str(workshop.weights))
     own = {"data": str(workshop.photographs), "cache": str(workshop.path / "cache"), "method": "eszsl", "rehearsals": 2}
     run_config(RunConfig.model_validate({**own, "extractor": extractor}), workshop.template("own"))
+    journal = Journal(workshop.template("own") / FOLDER)
+    journal.add("w", {"0.png": Verdict("b"), "1.png": Verdict(mark="stranger")}, {"b": Verdict("b")})
+    journal.undo("w")
+    journal.close()

@@ -12,9 +12,18 @@ from refusals import refused
 from torch import nn
 
 from pren.foundation.extras import how_to_install
-from pren.images import engines
+from pren.images import engines, precision
 from pren.images.cache import FeatureCache
-from pren.images.engines import LIKENESS, PER_THREAD, OpenVINOEngine, choose_engine, cosine
+from pren.images.engines import (
+    LIKENESS,
+    LIKENESS_OF_HALF,
+    PER_THREAD,
+    OpenVINOEngine,
+    choose_engine,
+    cosine,
+    has_bfloat16,
+    nearest,
+)
 from pren.images.extraction import Extractor, FrozenBackbone, extract
 from pren.images.photographs import recorded_backbone
 from pren.images.side_by_side import SideBySide
@@ -106,6 +115,49 @@ def test_features_do_not_depend_on_what_is_extracted_with_them(fast):
     images = levels(5, fast.preprocessing.sample_shape)
     together = fast(images, CPU)
     assert np.array_equal(together, np.concatenate([fast(image[None], CPU) for image in images]))
+
+
+@real
+def test_bfloat16_is_like_float32_and_another_engine(fast, weights):
+    if not has_bfloat16():
+        pytest.skip("this CPU has no bfloat16")
+    half = FrozenBackbone.load(Extractor(backbone=TINY, weights=str(weights), engine="openvino-bfloat16"))
+    assert half.facts == {**fast.facts, "engine": "openvino-bfloat16"}
+    images = levels(9, fast.preprocessing.sample_shape)
+    exact, rough = fast(images, CPU), half(images, CPU)
+    assert LIKENESS_OF_HALF <= cosine(exact, rough) < 1
+    compiled = half.engine._requests[0].get_compiled_model()
+    assert str(compiled.get_property("INFERENCE_PRECISION_HINT")) == "<Type: 'bfloat16'>"
+
+
+DIES = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
+OTHERS = """
+import sys
+sys.path[:] = sys.argv[2:]
+import numpy as np
+folder = sys.argv[1]
+images = np.load(folder + "/images.npy")
+np.save(folder + "/features.npy", np.arange(len(images) * 4, dtype=np.float32).reshape(-1, 4))
+"""
+
+
+@real
+@pytest.mark.parametrize(("program", "why"), [(DIES, "ends"), (OTHERS, "cosine")])
+def test_a_cpu_that_fails_in_bfloat16_is_refused_before_it_is_used(monkeypatch, program, why):
+    monkeypatch.setattr(precision, "TRIAL_OF_OPENVINO", program)
+    engine = OpenVINOEngine(nn.Flatten(), (1, 2, 2), (4,), "mine", half=True)
+    assert engine(levels(0, (1, 2, 2))).shape == (0, 4), "nothing to try it on"
+    with refused(f"precision-cpu mine {why} --engine openvino"):
+        engine(levels(3, (1, 2, 2)))
+    assert engine._requests is None, "it is tried again, not used"
+
+
+@real
+def test_a_cpu_without_bfloat16(monkeypatch):
+    monkeypatch.setattr(engines, "has_bfloat16", lambda: False)
+    with refused("precision-cpu --engine openvino"):
+        Extractor(backbone=TINY, engine="openvino-bfloat16").resolved()
+    assert nearest("openvino-bfloat16") == "openvino", "of a model that another machine has made"
 
 
 @real
@@ -211,8 +263,9 @@ def test_asked_for_but_not_installed():
 
 def test_what_is_trained_runs_through_torch():
     for more in ({"until": "1"}, {"finetune": {}}):
-        with pytest.raises(ValueError, match="--engine"):
-            Extractor.model_validate({"backbone": TINY, "engine": "openvino", **more})
+        for engine in ("openvino", "openvino-bfloat16"):
+            with pytest.raises(ValueError, match="--engine"):
+                Extractor.model_validate({"backbone": TINY, "engine": engine, **more})
 
 
 @real

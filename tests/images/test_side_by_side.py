@@ -174,6 +174,16 @@ def test_a_file_that_only_one_has_read_is_left_out(files, store, fabric):
     assert len(found.inputs) == 6
 
 
+def test_progress_is_of_all_backbones_in_photographs(files, store, fabric):
+    told = []
+    store("small").extract(files.select(np.arange(4)), fabric, workers=0)
+    store("small+large").extract(files, fabric, workers=0, on_progress=lambda *said: told.append(said))
+    assert {total for _, _, total in told} == {7}
+    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
+    assert told[0][0] < 7, "the second one is still to come"
+    assert told[-1] == (7, 5, 7), "3 + 7 of 14 were not in the cache"
+
+
 def test_files_that_change_in_between_are_noticed(files, store, fabric):
     def change(done, fresh, total):
         files.path(0).write_bytes(files.path(1).read_bytes())

@@ -66,6 +66,7 @@ def surroundings(monkeypatch, tmp_path):
     """A folder of its own to stand in, a wide window without colours, and no waiting for the disk."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr("pren.cli.fit.keep_all_memory", lambda: True)  # which is for the whole process
     monkeypatch.setenv("COLUMNS", "250")
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)

@@ -219,7 +219,7 @@ class TestSignatures:
         good(*resume)
         assert bad(*resume, "--signatures", "attributes").says("other-run")
 
-    def test_tune_and_compare(self, good, root, sentences):
+    def test_tune_and_compare(self, good, root, sentences, here):
         chosen = ("--root", root, "--split", "PS", "--signatures", "attributes,sentences")
         good("tune", "cub", "--method", "ridge-s2v", *chosen, "--trials", "1", "--set", "reg=7")
         folder = Path("tuning/cub-PS-attributes,sentences-ridge-s2v")
@@ -227,6 +227,7 @@ class TestSignatures:
         good("compare", "cub", *chosen, "--methods", "ridge-s2v", "--params", "tuning", "--out", "both")
         good("compare", "cub", *chosen[:-2], "--methods", "ridge-s2v", "--params", "tuning", "--out", "one")
         assert "cub PS attributes,sentences" in Path("both/table.csv").read_text()
+        assert here == [("ridge-s2v", None)] * 2
         both, one = (json.loads(next(Path(out, "cells").iterdir()).read_text())["cell"] for out in ("both", "one"))
         assert both["params"] == params
         assert one["params"]["reg"] != 7, "what was chosen for other signatures"

@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from threading import Thread
 
 import pytest
 
 from pren.cli.ending import explained
 
 pytestmark = pytest.mark.slow
-LIST = [sys.executable, "-m", "pren.cli", "list", "methods"]
+LIST = [sys.executable, "-m", "pren.cli", "list", "datasets"]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no full device")  # noqa: PTH110
@@ -26,7 +27,7 @@ def test_standard_output_on_a_full_disk(more):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("more", [[], ["--json"]])
+@pytest.mark.parametrize("more", [[], ["--json"], ["--help"]])
 def test_a_pipe_that_nobody_reads(more):
     reading, writing = os.pipe()
     os.close(reading)
@@ -35,17 +36,40 @@ def test_a_pipe_that_nobody_reads(more):
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_too_little_memory_to_load_what_is_needed(arrays, tmp_path):
-    def little():
-        resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
+def test_too_little_memory_to_load_what_is_needed():
+    """At this limit OpenBLAS hangs, and at lower ones libraries fail, each in its own way."""
 
-    command = [sys.executable, "-m", "pren.cli", "fit", "numbers-features", "--method=eszsl", "--rehearsals=0"]
-    done = subprocess.run(
-        [*command, f"--out={tmp_path / 'run'}"], preexec_fn=little, capture_output=True, text=True, check=False
-    )
+    def little():
+        resource.setrlimit(resource.RLIMIT_AS, (1_024_000_000,) * 2)
+
+    command = [sys.executable, "-m", "pren.cli", "fit", "numbers-features"]
+    done = subprocess.run(command, preexec_fn=little, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "Error [memory]: " in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("Error [memory]: ")
+    assert len(done.stderr.splitlines()) == 1
+    help_ = subprocess.run([*command, "--help"], preexec_fn=little, capture_output=True, text=True, check=False)
+    assert help_.returncode == 0
+
+
+@pytest.mark.parametrize("own", ["4", ""])
+def test_too_few_threads(monkeypatch, bad, good, own):
+    """OpenBLAS would end the process as Ctrl-C does. (A root user has no such limit.)"""
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", own)
+    monkeypatch.setenv("OMP_NUM_THREADS", "")
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    running, begin = [], Thread.start
+
+    def start(thread):
+        if len(running) == 2:
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+        running.append(thread)
+
+    monkeypatch.setattr(Thread, "start", start)
+    assert bad("list", "methods").says("threads 2 6 OPENBLAS_NUM_THREADS")
+    assert not any(thread.is_alive() for thread in running)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    good("list", "methods")
 
 
 def test_an_interrupt_while_modules_are_imported():

@@ -116,6 +116,14 @@ class TestChoice:
         predicted = {row["input"]: row["class"] for row in rows("labels.csv")}
         assert predicted == {row["input"]: row["class"] for row in rows("run/predictions.csv")}
 
+    def test_bfloat16_is_refused_where_the_cpu_has_none(self, bad, mydata, backbone, monkeypatch):
+        pytest.importorskip("openvino")
+        monkeypatch.setattr(engines, "has_bfloat16", lambda: False)
+        for verb in ("extract", "fit"):
+            assert bad(verb, "mydata", *backbone, "--engine", "openvino-bfloat16").says(
+                "precision-cpu --engine openvino"
+            )
+
     def test_a_run_that_is_older_than_engines_was_torchs(self, good, mydata, backbone, monkeypatch):
         good("fit", "mydata", *backbone, *QUICK, "--frozen", "--out", "run")
         path = Path("run/config.yaml")
@@ -241,8 +249,13 @@ class TestFit:
         message = bad("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
         assert message.says("weights-other")
 
-    def test_end_to_end(self, good, mydata, backbone):
+    def test_end_to_end(self, good, mydata, backbone, monkeypatch):
+        kept = []
+        monkeypatch.setattr("pren.cli.fit.keep_all_memory", lambda: kept.append(True))
+        good("fit", "mydata", *backbone, *QUICK, "--frozen", "--out", "frozen")
+        assert not kept
         good("fit", "mydata", *backbone, *QUICK, "--set=augmentation=flip-crop", "--set=pieces=2", "--out", "run")
+        assert kept == [True]
         Path("tiny.safetensors").unlink()  # the model has weights of its own
         good("predict", "run", mydata / "unlabelled", "--out", "labels.csv")
         predicted = {row["input"]: row["class"] for row in rows("labels.csv")}

@@ -51,7 +51,7 @@ def test_the_command_is_installed():
 
 
 def test_exit_codes_and_streams_without_any_data():
-    fine, wrong = run("--version"), run("fit", "--set", "heads")
+    fine, wrong = run("--version"), run("fit", "x", "--node-rank=1")
     assert (fine.returncode, fine.stdout, fine.stderr) == (0, f"pren {__version__}\n", "")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert wrong.stderr.startswith("Error [option-value]: ")

@@ -257,7 +257,7 @@ class TestLearning:
         given = np.full(len(plain.pool), UNKNOWN)
         given[:3] = unseen[:3]
         problem = replace(plain, given=given)
-        for params in ({}, {"refinement": "soft-kmeans"}, {"refinement": "label-propagation"}):
+        for params in ({}, {"refinement": "soft-kmeans" if setting == "zsl" else "label-propagation"}):
             caplog.clear()
             before, after = (quick(name, **params).fit(one).scores(plain.pool) for one in (plain, problem))
             assert np.isfinite(after).all()
@@ -415,7 +415,7 @@ class TestChance:
 class TestTrust:
     """What rehearsals tell is told of every method."""
 
-    @SETTINGS
+    @pytest.mark.parametrize(("name", "setting"), [*((name, "gzsl") for name in METHODS), ("pren-vote", "zsl")])
     def test_rehearsed_saved_and_the_same_again(self, name, setting, quick, make_problem_of, tmp_path):
         problem = make_problem_of(name, n_seen=6, n_unseen=3, setting=setting)
         method = quick(name).fit(problem)

@@ -122,8 +122,18 @@ def test_a_model_whose_images_have_another_shape_is_damaged(fitted):
 
 
 @pytest.mark.parametrize("stop", [0, 1])
-@pytest.mark.parametrize("params", [{}, {"augmentation": "flip-crop", "pieces": 2}], ids=["plain", "augmented"])
-def test_resuming_gives_the_same_bits(problem, tmp_path, stop, params):
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"augmentation": "flip-crop", "pieces": 2},
+        {"backbone": "test_efficientnet", "precision": "bfloat16", "backbone_lr": 1e-4},
+    ],
+    ids=["plain", "augmented", "depthwise"],
+)
+def test_resuming_gives_the_same_bits(problem, tmp_path, stop, params, request):
+    if "precision" in params:
+        request.getfixturevalue("bfloat16")
     whole = fit(problem, **params)
     model = PrEN(**(TINY | params))
     training = model.fit_rounds(problem)

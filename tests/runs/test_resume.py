@@ -479,7 +479,8 @@ class TestKilled:
     @pytest.mark.parametrize(("method", "models"), [("pren", 2), ("eszsl", 1)])
     def test_at_any_moment(self, method, models, killer, data, configure, outcome, tmp_path):
         """It ends as if nobody had killed it; and a model that is there meanwhile is that of a whole round."""
-        config = configure(data(), method, **({"rounds": 1} if method == "pren" else {}))
+        params = {"rounds": 1} if method == "pren" else {}
+        config = configure(data(), method, **params).model_copy(update={"rehearsals": 2})
         whole, out, pool = tmp_path / "whole", tmp_path / "run", load(config.data)[0].pool
         assert killer.run(whole, float("inf"), lambda: run_folder(config, whole))
         expected, moments = outcome(whole), len(killer.deeds)

@@ -87,9 +87,8 @@ class TestEveryWrite:
 
     @pytest.mark.parametrize("method", ["pren", "eszsl"])
     def test_may_find_the_disk_full(self, method, data, configure, results, monkeypatch, tmp_path):
-        config = configure(
-            data(), method, **({"rounds": 1, "initial_batches": 1, "batches": 1} if method == "pren" else {})
-        )
+        params = {"rounds": 1, "initial_batches": 1, "batches": 1} if method == "pren" else {}
+        config = configure(data(), method, **params).model_copy(update={"rehearsals": 2})
         with monkeypatch.context() as patch:
             done = self.count_and_fail(patch, 10**9, errno.ENOSPC)
             run_folder(config, tmp_path / "whole")

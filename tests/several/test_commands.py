@@ -235,7 +235,7 @@ def test_a_backbone_learns_in_a_team(start, folder, monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "code", "rank"),
-    [(["--version"], 0, None), (["--version"], 0, "1"), (["fit", "nothing-there"], 2, "1")],
+    [(["--version"], 0, None), (["--version"], 0, "1"), (["fit", "x", "--node-rank=1"], 2, "1")],
 )
 def test_nothing_is_taken_down_at_the_end_of_one_of_several(arguments, code, rank):
     """The others may be gone: torch would abort over it, even after a run that has succeeded."""

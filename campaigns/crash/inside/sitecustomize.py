@@ -1,15 +1,16 @@
 """Python imports this at its start, where this folder is on its path: it counts what is written, and strikes.
 
-Every call that changes a file in `PREN_STRIKE_WITHIN` puts a byte into the file `PREN_STRIKE_COUNT`, which all
-processes of a command share. At byte number `PREN_STRIKE_AT` this process is killed: "before" the call, "after" it, or,
-of a write, when half of it is done. What was struck is noted in `PREN_STRIKE_COUNT` + ".struck". All this is looked up
-at every call: a process that is forked gets it after its imports.
+Every call that changes a file in `PREN_STRIKE_WITHIN`, or sends something over the network, puts a byte into the file
+`PREN_STRIKE_COUNT`, which all processes of a command share. At byte number `PREN_STRIKE_AT` this process is killed:
+"before" the call, "after" it, or, of a write, when half of it is done. What was struck is noted in `PREN_STRIKE_COUNT`
++ ".struck". All this is looked up at every call: a process that is forked gets it after its imports.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -20,6 +21,8 @@ write, rename = os.write, os.rename
 
 def place(target: Any, dir_fd: int | None = None) -> str:
     """The path of a call; "" if it is not known."""
+    if isinstance(target, socket.socket):
+        return os.path.join(os.environ["PREN_STRIKE_WITHIN"], "answer") if target.family == socket.AF_INET else ""
     try:
         if isinstance(target, int):
             return os.readlink(f"/proc/self/fd/{target}")
@@ -59,7 +62,7 @@ def watched(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         if not within or not path.startswith(within) or number() != int(os.environ["PREN_STRIKE_AT"]):
             return call(target, *rest, **options)
         when, what = os.environ["PREN_STRIKE_WHEN"], f"{name} {os.path.relpath(path, within)}"
-        if name == "write" and when == "after":
+        if name in ("write", "send") and when == "after":
             call(target, rest[0][: len(rest[0]) // 2])
             strike(f"in the middle of {what}")
         try:
@@ -72,3 +75,4 @@ def watched(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
 
 for name in NAMES:
     setattr(os, name, watched(name, getattr(os, name)))
+socket.socket.send = watched("send", socket.socket.send)  # type: ignore[method-assign]

@@ -35,7 +35,8 @@ from pren.cli import (
 )
 from pren.cli.ending import explained, written
 from pren.cli.launch import leave, speaks_for_its_machine
-from pren.cli.output import complain
+from pren.cli.output import PIPE_CLOSED, complain
+from pren.cli.room import check_room
 from pren.foundation.allocation import keep_memory
 from pren.foundation.errors import PrenError, SharedError, visible
 from pren.foundation.version import __version__
@@ -59,6 +60,8 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
     if version:
         typer.echo(f"pren {__version__}")
         raise typer.Exit
+    if "--help" not in sys.argv:
+        check_room()
 
 
 app.command("demo")(demo.demo)
@@ -113,6 +116,8 @@ def _exit_code() -> int:
         if isinstance(end.code, str):
             complain("ended", end.code)
             return 1
+        if isinstance(end.__context__, BrokenPipeError):  # rich and typer end with 1
+            return PIPE_CLOSED
         return end.code or 0
     except PrenError as error:
         if speaks_for_its_machine() or not isinstance(error, SharedError):

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-from pren.cli.output import NOBODY_READS, complain
+from pren.cli.output import PIPE_CLOSED, complain
 
 NO_ROOM_TO_LOAD = re.compile("failed to map segment|cannot allocate memory|Cannot allocate memory")
 NO_THREAD = re.compile("can't start new thread|thread creation|pthread_create|Resource temporarily unavailable")
@@ -18,7 +18,7 @@ def explained(error: Exception) -> int | None:
     """Print one message for an error that the machine is the reason of; None if it is not."""
     said = str(error)
     if isinstance(error, BrokenPipeError):
-        return NOBODY_READS
+        return PIPE_CLOSED
     if isinstance(error, OSError) and error.filename is not None:
         complain("file", f"{error.filename}: {error.strerror}.")
     elif NO_THREAD.search(said):
@@ -44,13 +44,12 @@ def written(code: int) -> int:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        code = NOBODY_READS
+        code = PIPE_CLOSED
     except OSError as error:
         complain("output", f"Standard output cannot be written ({error.strerror or error}).")
         code = 2
     else:
-        # typer replaces standard output when nobody reads it.
-        return NOBODY_READS if type(sys.stdout).__name__ == "PacifyFlushWrapper" else code
+        return code
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more as it ends
     return code
 

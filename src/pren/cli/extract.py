@@ -48,9 +48,8 @@ def extract(
     """Compute the features of photographs and keep them in the cache for 'pren fit'."""
     show_log(talk)
     data_options = parse_assignments(data_assignments, "--option", "images=DIR")
-    settings = settings_of(vision, data=data, root=root)
     fabric = launch(Processes(devices), accelerator)
-    settings = replace(settings, options=data_options)
+    settings = replace(settings_of(vision, data=data, root=root), options=data_options)
     if vision.finetune:
         if strict or workers is not None:
             raise PrenError("option-conflict", "--strict and --workers have no effect with --finetune: omit them.")
@@ -64,7 +63,6 @@ def extract(
 def _frozen(settings: Settings, fabric: Fabric, quiet: bool, workers: int | None, strict: bool) -> dict[str, Any]:
     """Keep the features of a frozen backbone."""
     from pren.images.duration import announce
-    from pren.images.extraction import WORKERS
     from pren.images.side_by_side import FeatureStore, SideBySide
     from pren.training.processes import agreed
 
@@ -74,9 +72,9 @@ def _frozen(settings: Settings, fabric: Fabric, quiet: bool, workers: int | None
         store = FeatureStore(settings.cache, frozen)
         if fabric.is_global_zero:
             announce(store, parts, fabric.device, fabric.world_size)
-    started, number = time.perf_counter(), WORKERS if workers is None else workers
+    started = time.perf_counter()
     with extraction(quiet or not fabric.is_global_zero) as on_progress:
-        done = [store.extract(files, fabric, number, strict, on_progress) for files in parts]
+        done = [store.extract(files, fabric, workers, strict, on_progress) for files in parts]
     return {
         "images": sum(map(len, parts)),
         "extracted": sum(part.fresh for part in done),

@@ -16,6 +16,7 @@ from pren.cli.launch import Processes, launch
 from pren.cli.options import BackboneChoice, DataChoice, Json, TrustChoice, command_line, settings_of
 from pren.cli.output import Talk, print_json, say, show_log
 from pren.cli.progress import extraction, interruptible, rehearsals, rounds
+from pren.foundation.allocation import keep_all_memory
 from pren.foundation.errors import PrenError
 
 if TYPE_CHECKING:
@@ -73,9 +74,9 @@ def fit(
     of all classes: signatures.csv or descriptions.csv. Check it with 'pren data check DATA'.
     """
     show_log(talk)
+    fabric = launch(processes, accelerator)  # first: a process that only starts others loads neither torch nor sklearn
     settings = settings_of(chosen, vision, trust, data=data, method=method, assignments=assignments, seed=seed)
-    fabric = launch(processes, accelerator)
-    from pren.methods.registry import METHODS
+    from pren.methods.registry import METHODS, trains_backbone
     from pren.runs.fit import configure
     from pren.runs.run import Progress, run_config
 
@@ -83,6 +84,8 @@ def fit(
     with extraction(quiet) as on_extract, rehearsals(quiet) as on_rehearsal:
         progress = Progress(None, on_extract, on_rehearsal)
         wanted = configure(settings, resume=run.resume, start=run.start, file=config, fabric=fabric, progress=progress)
+        if wanted.extractor is None and "features" not in wanted.options and trains_backbone(wanted.method):
+            keep_all_memory()
         folder = run.resume or run.out or default_folder(wanted)
         title = f"{METHODS[wanted.method].title} on {wanted.data}"
         with rounds(title, quiet) as on_round, interruptible(partial(how_to_resume, folder), quiet):

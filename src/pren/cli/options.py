@@ -165,8 +165,17 @@ class BackboneChoice:
         expert_option(min=1, metavar="PIXELS", help="The side of a frozen backbone's images; chosen by default."),
     ] = None
     engine: Annotated[
-        Literal["torch", "openvino"] | None,
-        backbone_option(help="What runs a frozen backbone; by default OpenVINO on CPUs, if it is installed."),
+        Literal["torch", "openvino", "openvino-bfloat16"] | None,
+        backbone_option(
+            help="What runs a frozen backbone; by default OpenVINO on CPUs, if it is installed, in float32."
+        ),
+    ] = None
+    alike: Annotated[
+        bool | None,
+        backbone_option(
+            "--alike/--no-alike",
+            help="Make labelled photographs look like those of a pool from another camera; by itself for a folder.",
+        ),
     ] = None
     geometry: Annotated[
         Literal["whole", "timm"] | None,

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -24,20 +22,12 @@ from rich.text import Text
 from pren.cli.options import output_option
 from pren.foundation.errors import visible
 
-NOBODY_READS = 128 + 13  # as programs end that SIGPIPE has ended
-
-
-class _Results(Console):
-    """Ends quietly where nobody reads on, as other programs do in a pipe."""
-
-    def on_broken_pipe(self) -> None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more as it ends
-        raise SystemExit(NOBODY_READS)
+PIPE_CLOSED = 128 + 13  # as programs end that SIGPIPE has ended
 
 
 def stdout() -> Console:
     """Where results go."""
-    return _Results(highlight=False, emoji=False)
+    return Console(highlight=False, emoji=False)
 
 
 def stderr() -> Console:

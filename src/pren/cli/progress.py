@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pren.trust import OnRehearsal
 
 SECONDS_BETWEEN_LINES = 10
+SECONDS_WORTH_A_WORD = 60
 
 
 @contextmanager
@@ -40,12 +41,30 @@ def rounds(title: str, quiet: bool = False) -> Iterator[OnRound | None]:
         yield None
         return
     with counted(title, "training") as show:
+        left = TimeLeft()
 
         def show_round(done: Round, method: Method) -> None:
             figures = [_figure(name, value) for name, value in done.figures.items() if value and not math.isnan(value)]
-            show(done.number, done.of, "   ".join([f"{done.kind} {done.number:2d}/{done.of}", *figures]))
+            line = "   ".join([f"{done.kind} {done.number:2d}/{done.of}", *figures, *left.after(done.of - done.number)])
+            show(done.number, done.of, line)
 
         yield show_round
+
+
+class TimeLeft:
+    """How long the rest of some equal parts takes, from the time of those that are done."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._start, self._parts = clock(), 0
+
+    def after(self, left: int) -> list[str]:
+        """One more part is done; in words how long `left` others take, nothing if that is not worth a word."""
+        self._parts += 1
+        from pren.images.duration import in_words
+
+        seconds = (self._clock() - self._start) / self._parts * left
+        return [f"about {in_words(seconds)} left"] if seconds > SECONDS_WORTH_A_WORD else []
 
 
 def _figure(name: str, value: float) -> str:

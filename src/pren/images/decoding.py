@@ -28,6 +28,7 @@ LARGE_PICTURE = 13_000_000  # pixels: more than a phone makes, except in JPEG, w
 BAND = 1 << 22  # pixels that are converted at once
 # A few large images fill the memory, so the threads of this process decode them in turn.
 TURNS: AbstractContextManager[Any] = threading.RLock()
+STANDARD = 57.625  # the mean of the table of JPEG's standard, whose multiples most programs write
 UPRIGHT = {  # by the orientation of the camera in the EXIF data
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -128,6 +129,23 @@ def shrunk(content: bytes | Image.Image, path: Path, side: int) -> Image.Image:
         return image
 
     return _read(content, path, side, "RGB", fitted, TURNS)
+
+
+def quality_of_file(content: bytes, path: Path) -> tuple[int, int]:
+    """The longer side of an image file in pixels, and the quality that a JPEG was saved with, 100 for others.
+
+    Raises:
+        PrenError: If it is not an image.
+    """
+    try:
+        image = Image.open(_Content(content), formats=FORMATS)
+        tables = getattr(image, "quantization", None)
+        if not tables:
+            return max(image.size), 100
+        scale = 100 * float(np.mean(tables[min(tables)])) / STANDARD
+    except Exception as error:  # undocumented, as for pixels
+        raise _unreadable(path, error) from error
+    return max(image.size), round(min(max(100 - scale / 2 if scale <= 100 else 5000 / scale, 1), 100))
 
 
 def _read(

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from pren.images.extraction import FrozenBackbone
-from pren.images.files import ImageFiles
+from pren.images.files import ImageFiles, stacked
 from pren.images.side_by_side import FeatureStore
 
 log = logging.getLogger(__name__)
@@ -43,15 +44,21 @@ def seconds_for_one(
     places = np.linspace(0, len(files) - 1, min(TRIED, len(files))).astype(int)
     prepared = files.prepared(frozen.preprocessing)
     start = clock()
-    for place in places:
-        prepared.read(int(place))
+    readings = [prepared.read(int(place)) for place in places]
     reading = (clock() - start) / len(places)
-    images = torch.zeros((frozen.at_once(device), *frozen.preprocessing.sample_shape), dtype=torch.uint8)
+    images = _filled(stacked(readings, prepared.sample_shape), frozen.at_once(device))
     frozen(images, device)  # the first images take longer
     start = clock()
     frozen(images, device)
     computing = (clock() - start) / len(images)  # with all cores
     return reading / cores + computing
+
+
+def _filled(images: Tensor, count: int) -> Tensor:
+    """So many images, the given ones (n, C, H, W) again and again; black ones if there are none."""
+    if not len(images):
+        return torch.zeros((count, *images.shape[1:]), dtype=torch.uint8)
+    return images[torch.arange(count) % len(images)]
 
 
 def in_words(seconds: float) -> str:

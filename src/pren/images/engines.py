@@ -1,14 +1,14 @@
 """Engines that run frozen networks: torch, or OpenVINO, which is more than twice as fast on a CPU (extra ``photos``).
 
-OpenVINO computes in float32 here. Its own default is bfloat16 on CPUs that have it, whose features are others. A
-network is translated when it is first used, and an image goes through both engines: their features must agree.
+OpenVINO computes in float32, or in bfloat16 if a user says so: its features are a little different. A network is
+translated when it is first used, and an image goes through both engines: their features must agree.
 """
 
 from __future__ import annotations
 
 import logging
 import warnings
-from functools import cache, cached_property
+from functools import cache
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Literal, cast
@@ -20,14 +20,19 @@ from torch import Tensor, nn
 
 from pren.foundation.errors import PrenError
 from pren.foundation.extras import need
+from pren.images.precision import BFLOAT16, features_in_bfloat16
 
 log = logging.getLogger(__name__)
 
-EngineName = Literal["torch", "openvino"]
+EngineName = Literal["torch", "openvino", "openvino-bfloat16"]
 TORCH: EngineName = "torch"
 OPENVINO: EngineName = "openvino"
+HALF: EngineName = "openvino-bfloat16"
+IN_WORDS: dict[EngineName | None, str] = {OPENVINO: ", by OpenVINO", HALF: ", by OpenVINO in bfloat16"}
 PER_THREAD = 8  # images that are decoded before the threads get them
 LIKENESS = 0.9999  # the least cosine of features of the two engines
+LIKENESS_OF_HALF = 0.999  # and of those in bfloat16, to OpenVINO's own in float32
+TRIED = 8  # images that are computed both ways
 # Without pinning, the system moves threads between cores, so two processes do not wait for the same one.
 PLAIN = {"INFERENCE_PRECISION_HINT": "f32", "ENABLE_CPU_PINNING": False}
 
@@ -36,16 +41,32 @@ def choose_engine(asked: EngineName | None) -> EngineName:
     """The engine for frozen networks: what was asked for, or OpenVINO if it is installed and there is only a CPU.
 
     Raises:
-        PrenError: If OpenVINO was asked for and is not installed.
+        PrenError: If OpenVINO was asked for and is not installed, or bfloat16 and the CPU does not have it.
     """
-    if asked == OPENVINO:
+    if asked is None:
+        return OPENVINO if is_installed() and not is_accelerated() else TORCH
+    if asked != TORCH:
         _openvino()
-    return asked or (OPENVINO if is_installed(OPENVINO) and not is_accelerated() else TORCH)
+    if asked == HALF and not has_bfloat16():
+        raise PrenError("precision-cpu", f"This CPU has no bfloat16: use float32 (--engine {OPENVINO}).")
+    return asked
 
 
-def is_installed(engine: EngineName | None) -> bool:
-    """Whether an engine can be used here."""
-    return engine != OPENVINO or find_spec("openvino") is not None
+def nearest(engine: EngineName | None) -> EngineName:
+    """A model's engine, or the one on this machine whose features are most like its: of float32, of torch."""
+    if engine in (None, TORCH) or not is_installed():
+        return TORCH
+    return HALF if engine == HALF and has_bfloat16() else OPENVINO
+
+
+def is_installed() -> bool:
+    """Whether OpenVINO can be used here."""
+    return find_spec("openvino") is not None
+
+
+def has_bfloat16() -> bool:
+    """Whether the CPU announces instructions for bfloat16; not all keep their word, see `precision`."""
+    return "BF16" in _core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
 def is_accelerated() -> bool:
@@ -64,33 +85,43 @@ class OpenVINOEngine:
         image_shape: (C, H, W).
         shape: Of the features of an image.
         name: For messages.
+        half: Whether to compute in bfloat16, if its features of the first images agree with those in float32.
     """
 
-    def __init__(self, network: nn.Module, image_shape: tuple[int, ...], shape: tuple[int, ...], name: str) -> None:
+    def __init__(
+        self, network: nn.Module, image_shape: tuple[int, ...], shape: tuple[int, ...], name: str, half: bool = False
+    ) -> None:
         self._network, self._image_shape, self._shape, self._name = network, image_shape, shape, name
+        self._half = half
+        self._requests: Any = None  # the network, ready to take an image for every thread
 
     def __call__(self, levels: Tensor) -> NDArray[np.float32]:
-        """Features (n, *shape) of (n, C, H, W) levels from 0 to 255."""
-        features = np.empty((len(levels), *self._shape), dtype=np.float32)
-
-        def keep(request: Any, place: int) -> None:
-            features[place] = request.get_output_tensor(0).data[0]
-
-        requests, images = self._requests, levels.float().numpy()
-        requests.set_callback(keep)
-        for place in range(len(images)):
-            requests.start_async([images[place : place + 1]], place)
-        requests.wait_all()
-        return features
+        """Features (n, *shape) of (n, C, H, W) levels from 0 to 255; `PrenError` if they are others than torch's."""
+        images = levels.float().numpy()
+        if self._requests is None and len(images):
+            self._requests = self._ready(images[:TRIED])
+        return self._run(self._requests, images)
 
     @property
     def at_once(self) -> int:
         """How many images keep all threads busy while others are decoded."""
         return PER_THREAD * torch.get_num_threads()
 
-    @cached_property
-    def _requests(self) -> Any:
-        """The network, ready to take an image for every thread; `PrenError` if it gives other features than torch."""
+    def _run(self, requests: Any, images: NDArray[np.float32]) -> NDArray[np.float32]:
+        features = np.empty((len(images), *self._shape), dtype=np.float32)
+
+        def keep(request: Any, place: int) -> None:
+            features[place] = request.get_output_tensor(0).data[0]
+
+        if len(images):
+            requests.set_callback(keep)
+            for place in range(len(images)):
+                requests.start_async([images[place : place + 1]], place)
+            requests.wait_all()
+        return features
+
+    def _ready(self, images: NDArray[np.float32]) -> Any:
+        """Translate the network and check it on these images."""
         threads = torch.get_num_threads()
         options = {**PLAIN, "NUM_STREAMS": threads, "INFERENCE_NUM_THREADS": threads}
         try:
@@ -99,7 +130,11 @@ class OpenVINOEngine:
         except Exception as error:  # a network can have operations that OpenVINO does not know, or knows in part
             raise self._refusal(f"OpenVINO cannot run {self._name} ({_first_line(error)})") from error
         self._check(compiled)
-        return _openvino().AsyncInferQueue(compiled)
+        requests = _openvino().AsyncInferQueue(compiled)
+        if not self._half:
+            return requests
+        self._check_half(model, images, self._run(requests, images))
+        return _openvino().AsyncInferQueue(_core().compile_model(model, "CPU", {**options, **BFLOAT16}))
 
     @torch.inference_mode()
     def _check(self, compiled: Any) -> None:
@@ -108,6 +143,17 @@ class OpenVINOEngine:
         ours, theirs = compiled([(255 * noise).numpy()])[0], self._network(noise).numpy()
         if (likeness := cosine(ours, theirs)) < LIKENESS:
             raise self._refusal(f"OpenVINO computes other features of {self._name} than torch (cosine {likeness:.6f})")
+
+    def _check_half(self, model: Any, images: NDArray[np.float32], exact: NDArray[np.float32]) -> None:
+        """Compare features in bfloat16, of a process of its own, with exact ones."""
+        rough = features_in_bfloat16(model, images)
+        likeness = 0.0 if rough is None else cosine(rough, exact)
+        if likeness < LIKENESS_OF_HALF:
+            why = "its process ends" if rough is None else f"a cosine of {likeness:.5f} to float32"
+            message = (
+                f"{self._name} cannot be computed in bfloat16 on this CPU ({why}): use float32 (--engine {OPENVINO})."
+            )
+            raise PrenError("precision-cpu", message)
 
     def _refusal(self, what: str) -> PrenError:
         return PrenError("engine-refused", f"{what}: use torch (--engine torch).")

@@ -22,10 +22,11 @@ from pren.foundation.errors import PrenError
 from pren.images.backbones import DEFAULT, check_takes, create_backbone, find_backbone
 from pren.images.cache import FeatureCache, KnownRows
 from pren.images.decoding import TURNS, without_warnings
-from pren.images.engines import OPENVINO, TORCH, EngineName, OpenVINOEngine, choose_engine
+from pren.images.engines import HALF, TORCH, EngineName, OpenVINOEngine, choose_engine
 from pren.images.files import ImageFiles, Reading, stacked
 from pren.images.finetune.finetuning import Finetuning
 from pren.images.finetune.tails import front_of, give_tail
+from pren.images.look import Altered, Look
 from pren.images.preprocessing import Geometry, Preprocessing
 from pren.images.registered import BACKBONES, PLUS
 from pren.images.tokens import BOTH, ClassAndMean, Tokens, has_class_token
@@ -59,6 +60,7 @@ class Extractor(BaseModel):
     size: PositiveInt | None = None  # the side of its images in pixels; None for the usual one
     tokens: Tokens = BOTH  # the features of transformers
     engine: EngineName | None = None  # what runs the network; None for the fastest here, see `choose_engine`
+    alike: bool | None = None  # whether labelled photographs are made like the pool's; None for a user's folder only
 
     @model_validator(mode="before")
     @classmethod
@@ -78,8 +80,14 @@ class Extractor(BaseModel):
 
     @model_validator(mode="after")
     def _trained_by_torch(self) -> Extractor:
-        if self.engine == OPENVINO and self.until is not None:
+        if self.engine not in (None, TORCH) and self.until is not None:
             raise ValueError("what is trained runs through torch: leave out --engine or the training")
+        return self
+
+    @model_validator(mode="after")
+    def _alike_frozen(self) -> Extractor:
+        if self.alike and self.until is not None:
+            raise ValueError("labelled photographs are altered for frozen backbones: leave out --alike or the training")
         return self
 
     def resolved(self) -> Extractor:
@@ -167,9 +175,16 @@ class FrozenBackbone:
                 give_tail(network, tail)
                 facts["finetuned"] = {"from": stage.name, "weights": weights_digest(network)}
         engine = None
-        if extractor.own_engine() == OPENVINO:  # torch is not named: caches were made before there were engines
-            engine, facts["engine"] = OpenVINOEngine(network, preprocessing.sample_shape, shape, name), OPENVINO
+        if (own := extractor.own_engine()) != TORCH:  # torch is not named: caches were made before there were engines
+            engine = OpenVINOEngine(network, preprocessing.sample_shape, shape, name, half=own == HALF)
+            facts["engine"] = own
         return cls(network, shape, preprocessing, facts, engine)
+
+    def altered(self, look: Look) -> FrozenBackbone:
+        """The same for photographs that get another look first."""
+        preprocessing = Altered(look=look, **self.preprocessing.model_dump())
+        facts = {**self.facts, "preprocessing": preprocessing.model_dump(mode="json")}
+        return replace(self, preprocessing=preprocessing, facts=facts)
 
     def at_once(self, device: torch.device) -> int:
         """How many images keep the device busy."""
@@ -213,7 +228,7 @@ def extract(
     frozen: FrozenBackbone,
     cache: FeatureCache | KnownRows,
     fabric: Fabric,
-    workers: int = WORKERS,
+    workers: int | None = None,
     strict: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Extracted:
@@ -227,7 +242,7 @@ def extract(
         frozen: The backbone.
         cache: A cache, or its `KnownRows` for repeated calls.
         fabric: The device and the processes.
-        workers: Processes that read and decode; 0 for this process.
+        workers: Processes that read and decode; 0 for this process. By default `WORKERS`, and 0 for a few photographs.
         strict: Whether an unreadable file is an error.
         on_progress: Called after every batch.
 
@@ -253,12 +268,14 @@ def _extract(
     frozen: FrozenBackbone,
     index: KnownRows,
     device: torch.device,
-    workers: int,
+    workers: int | None,
     strict: bool,
     on_progress: OnProgress | None,
     places: NDArray[np.int64],
 ) -> Extracted:
     cache, known = index.cache, index.update()
+    if workers is None:  # starting a process takes longer than a few photographs
+        workers = 0 if len(places) <= BATCH else WORKERS
     found: list[Reading] = []
     extracted: set[bytes] = set()
     chance = torch.Generator().manual_seed(0)  # DataLoader would draw the workers' seeds from torch's global generator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ from torch import Tensor
 
 from pren.foundation.errors import PrenError
 from pren.images.duration import announce
-from pren.images.engines import TORCH, is_installed
-from pren.images.extraction import BATCH, WORKERS, Extractor, FrozenBackbone, OnProgress
+from pren.images.engines import nearest
+from pren.images.extraction import BATCH, Extractor, FrozenBackbone, OnProgress
 from pren.images.files import ImageFiles, image_files
 from pren.images.finetune.tails import tail_name
+from pren.images.look import LOOK, Look
 from pren.images.side_by_side import FeatureStore, SideBySide
 from pren.problem import Answers, Problem
 from pren.training.processes import Fabric, agreed, single_process
@@ -25,6 +27,7 @@ log = logging.getLogger(__name__)
 
 SHOWN = 5  # unreadable files that a message names
 Trouble = list[tuple[int, str]]  # the place of a file, and its error
+FindLook = Callable[[Problem, FeatureStore], Look | None]
 
 
 class ExtractorRecord(BaseModel):
@@ -61,8 +64,9 @@ def freeze(
     cache: str | Path | None = None,
     *,
     fabric: Fabric | None = None,
-    workers: int = WORKERS,
+    workers: int | None = None,
     on_progress: OnProgress | None = None,
+    find_look: FindLook | None = None,
 ) -> tuple[Problem, Answers | None]:
     """Turn a problem of photographs into one of features, with a frozen backbone and its cache.
 
@@ -77,6 +81,7 @@ def freeze(
         fabric: The device and the processes, launched; None for one process on the best device.
         workers: Processes that read and decode.
         on_progress: Called after every batch.
+        find_look: Says how to alter the labelled photographs; its answer is in the problem's source.
 
     Raises:
         PrenError: If the problem has no photographs, or the backbone or the cache cannot be used.
@@ -89,7 +94,12 @@ def freeze(
         store = FeatureStore(cache, frozen)
         if fabric.is_global_zero:
             announce(store, parts, fabric.device, fabric.world_size)
-    found = [store.extract(files, fabric, workers, on_progress=on_progress) for files in parts]
+    stores, look = [store, store], None if find_look is None else find_look(problem, store)
+    if look is not None:
+        stores[0] = store.altered(look)
+        problem = replace(problem, source={**problem.source, LOOK: look.model_dump(mode="json")})
+    pairs = zip(stores, parts, strict=True)
+    found = [each.extract(files, fabric, workers, on_progress=on_progress) for each, files in pairs]
     train, pool = (part.inputs for part in found)
     problem, answers = _without(problem, answers, *(part.problems for part in found))
     answers = None if answers is None else replace(answers, pictures=problem.pool)
@@ -119,7 +129,7 @@ def _moved(known: ExtractorRecord, weights: str | None) -> Extractor:
     """A recorded extractor on this machine: its weights may be elsewhere, and its engine may not be installed."""
     asked = known.asked.of_record(known.facts)
     asked = asked if weights is None else asked.model_copy(update={"weights": weights})
-    return asked if is_installed(asked.engine) else asked.model_copy(update={"engine": TORCH})
+    return asked.model_copy(update={"engine": nearest(asked.engine)})
 
 
 def whole_backbone(record: dict[str, Any], weights: str | None, tail: dict[str, Tensor]) -> FrozenBackbone:

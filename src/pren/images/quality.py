@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
 
 from pren.images.registered import PLUS
-from pren.images.weights import PACKAGES, RANDOM, can_fetch, package_of, weights_of
+from pren.images.weights import PACKAGES, obtain, package_of, weights_of
 
 log = logging.getLogger(__name__)
 
 Quality = Literal["fast", "good", "best"]
+USUAL: Quality = "good"
 LARGE = "vit_small_patch14_dinov2"  # the best one that was tried, see `pren.images.tried`
 
 
@@ -31,17 +34,26 @@ def choose(quality: Quality, weights: str | None = None) -> Chosen:
     images.
 
     Raises:
-        PrenError: If DINOv2 is needed and cannot be had (as its weights are loaded).
+        PrenError: If DINOv2 is needed, and its weights cannot be loaded.
     """
     here = list(filter(package_of, PACKAGES))
     if here and quality == "fast":
         return Chosen(here[0])
-    if not here or can_have(LARGE, weights):
+    missing = "" if weights_of(LARGE, weights) is not None else obtain(LARGE)
+    if not here or not missing:
         return Chosen(PLUS.join([LARGE, *(here if quality == "best" else [])]))
-    log.info("The weights of %s are not at hand, which would be better: --weights DIR, or a connection.", LARGE)
+    log.info("%s would be better, but its weights cannot be had (%s): --weights DIR, or a connection.", LARGE, missing)
     return Chosen(PLUS.join(here), mirrored=quality == "best")
 
 
-def can_have(name: str, weights: str | None) -> bool:
-    """Whether a folder of weights, or the hub, has those of a backbone."""
-    return weights == RANDOM or weights_of(name, weights) is not None or can_fetch(name)
+def with_usual(said: Mapping[str, Any], own: bool) -> dict[str, Any]:
+    """Settings of a frozen backbone; for a user's `own` photographs, with the usual backbones if none are named.
+
+    Where results are compared, and where one is trained, the usual one is `Extractor`'s: it needs no connection.
+    """
+    weights, trained = said.get("weights"), said.get("until") or said.get("finetune") is not None
+    files = weights is not None and not Path(weights).is_dir()  # a file, or random ones: of one backbone
+    if not own or said.get("backbone") or trained or files:
+        return dict(said)
+    chosen = asdict(choose(USUAL, weights))
+    return {**said, **chosen, "mirrored": chosen["mirrored"] or bool(said.get("mirrored"))}

@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from torch import Tensor, nn
 from pren.foundation.errors import PrenError
 from pren.images.backbones import split_names
 from pren.images.cache import CachedFeatures, FeatureCache, KnownRows
-from pren.images.extraction import WORKERS, Extractor, FrozenBackbone, OnProgress, extract
+from pren.images.extraction import Extracted, Extractor, FrozenBackbone, OnProgress, extract
 from pren.images.files import ImageFiles
+from pren.images.look import Look
 from pren.images.registered import PLUS
 from pren.images.weights import RANDOM
 from pren.problem.inputs import Inputs
@@ -41,6 +43,10 @@ class SideBySide:
     def load(cls, extractor: Extractor, tail: dict[str, Tensor] | None = None) -> SideBySide:
         """Build each with its weights; a single one can have a fine-tuned `tail`."""
         return cls(tuple(FrozenBackbone.load(each, tail) for each in single_extractors(extractor)))
+
+    def altered(self, look: Look) -> SideBySide:
+        """The same for photographs that get another look first."""
+        return SideBySide(tuple(part.altered(look) for part in self.parts))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -120,6 +126,12 @@ class JoinedFeatures(Inputs):
         return content.digest()
 
 
+def _tell(on_progress: OnProgress, backbones: int, ended: list[Extracted], done: int, fresh: int, total: int) -> None:
+    """Say how far all backbones together are, in photographs; `ended` are those that have done theirs."""
+    fresh += sum(each.fresh for each in ended)
+    on_progress((len(ended) * total + done) // backbones, fresh // backbones, total)
+
+
 @dataclass(frozen=True, eq=False)
 class Features:
     """The features of photographs.
@@ -145,7 +157,12 @@ class FeatureStore:
 
     def __init__(self, folder: str | Path | None, backbones: SideBySide) -> None:
         self.backbones = backbones
+        self._folder = folder
         self._known = [KnownRows(FeatureCache(folder, part.facts, part.shape)) for part in backbones.parts]
+
+    def altered(self, look: Look) -> FeatureStore:
+        """The features of photographs that get another look first, in caches of their own."""
+        return FeatureStore(self._folder, self.backbones.altered(look))
 
     @property
     def folder(self) -> Path:
@@ -161,7 +178,7 @@ class FeatureStore:
         self,
         files: ImageFiles,
         fabric: Fabric,
-        workers: int = WORKERS,
+        workers: int | None = None,
         strict: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Features:
@@ -170,8 +187,10 @@ class FeatureStore:
         The files are decoded for each backbone separately, as if it were alone: the size at which a large JPEG is
         decoded depends on the backbone.
         """
-        pairs = zip(self.backbones.parts, self._known, strict=True)
-        found = [extract(files, part, known, fabric, workers, strict, on_progress) for part, known in pairs]
+        found: list[Extracted] = []
+        told = None if on_progress is None else partial(_tell, on_progress, len(self._known), found)
+        for part, known in zip(self.backbones.parts, self._known, strict=True):
+            found.append(extract(files, part, known, fabric, workers, strict, told))
         good = np.all([each.rows >= 0 for each in found], axis=0)
         rows = zip(self._known, found, strict=True)
         blocks = [known.cache.inputs(each.rows[good]) for known, each in rows]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from pren.foundation.errors import PrenError
+from pren.images.depthwise import OwnGradients
 from pren.images.precision import Precision, check_bfloat16
 from pren.images.preprocessing import Geometry, Preprocessing
 from pren.images.torchvision_operators import import_timm
@@ -114,10 +116,11 @@ class TimmBackbone(nn.Module):
 
     def through(self, x: Tensor) -> Tensor:
         """The model's features of normalised images."""
-        half = self.precision == "bfloat16"
-        if half and x.device.type == "cpu":
+        half, cpu = self.precision == "bfloat16", x.device.type == "cpu"
+        if half and cpu:
             check_bfloat16()
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=half):
+        trained = half and cpu and torch.is_grad_enabled()
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=half), OwnGradients() if trained else nullcontext():
             features = self.model(x)
         return cast(Tensor, features.float())
 

@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 RANDOM = "random"
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
+HUB_FILE = "model.safetensors"  # of timm's models in the hub
 SECONDS = 3  # how long the hub may take to answer
 
 
@@ -190,26 +191,58 @@ def fill(model: nn.Module, tensors: dict[str, Tensor], classifier: set[str], wha
 def fetch(name: str) -> dict[str, Tensor]:
     """The weights of a timm model, with the classifier, from the hub or its cache on this machine."""
     timm = import_timm()
-    check_connection(timm.get_pretrained_cfg(name).hf_hub_id)
+    if kept := _kept(name):
+        source: dict[str, Any] = {"pretrained_cfg_overlay": {"file": kept}}  # timm would ask the hub for a newer one
+    else:
+        check_connection(timm.get_pretrained_cfg(name).hf_hub_id)
+        source = {}
     with torch.random.fork_rng(devices=[]):  # timm draws random weights first
-        return cast(dict[str, Tensor], timm.create_model(name, pretrained=True).state_dict())
+        return cast(dict[str, Tensor], timm.create_model(name, pretrained=True, **source).state_dict())
 
 
-def can_fetch(name: str) -> bool:
-    """Whether the weights of a timm model are in the hub's cache on this machine, or the hub can be reached."""
+def obtain(name: str) -> str:
+    """Bring the weights of a timm model from the hub to its cache on this machine; why that fails, "" if it does not.
+
+    It fails within seconds if the hub cannot be reached.
+    """
+    import huggingface_hub
+
+    if _kept(name):
+        return ""
+    model = import_timm().get_pretrained_cfg(name).hf_hub_id
     try:
-        check_connection(import_timm().get_pretrained_cfg(name).hf_hub_id)
-    except OSError:
-        return False
-    return True
+        _check_hub()
+        log.info("Fetching the weights of %s, once.", name)
+        huggingface_hub.hf_hub_download(model, HUB_FILE, etag_timeout=SECONDS)
+    except Exception as error:  # a network can fail in any way
+        return first_line(error)
+    return ""
+
+
+def _kept(name: str) -> str | None:
+    """The file with a timm model's weights in the hub's cache on this machine; None if it is not there."""
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    model = import_timm().get_pretrained_cfg(name).hf_hub_id
+    found = model and try_to_load_from_cache(model, HUB_FILE, cache_dir=constants.HF_HUB_CACHE)
+    return found if isinstance(found, str) else None
 
 
 def check_connection(model: str | None) -> None:
+    """Raise an `OSError` within seconds if the hub cannot be reached and has left nothing of this model here."""
+    from huggingface_hub import constants
+
+    if (
+        model is not None
+        and not Path(constants.HF_HUB_CACHE, f"models--{model.replace('/', '--')}", "snapshots").exists()
+    ):
+        _check_hub()
+
+
+def _check_hub() -> None:
     """Raise an `OSError` within seconds if the hub cannot be reached; its client would retry for a minute."""
     from huggingface_hub import constants
 
-    if model is None or Path(constants.HF_HUB_CACHE, f"models--{model.replace('/', '--')}", "snapshots").exists():
-        return
     if constants.HF_HUB_OFFLINE:
         raise OSError("HF_HUB_OFFLINE is set")
     endpoint = urlsplit(constants.ENDPOINT)

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from pren.data.arrays import read_inputs
 from pren.foundation.errors import PrenError
-from pren.images.extraction import BATCH, WORKERS
 from pren.images.files import ImageFiles, image_files
 from pren.images.photographs import recorded_backbone
 from pren.images.preprocessing import Preprocessing, plain
@@ -220,9 +219,8 @@ class Predictor:
                 on_progress(done)
 
     def _through_cache(self, files: ImageFiles, on_progress: OnPredicted | None) -> Iterator[_Part]:
-        workers = 0 if len(files) <= BATCH else WORKERS  # starting a process takes longer than a few photographs
         told = None if on_progress is None else lambda done, fresh, total: on_progress(done)
-        found = self._kept.extract(files, self._fabric, workers, on_progress=told)
+        found = self._kept.extract(files, self._fabric, on_progress=told)
         reasons, before = dict(found.problems), 0
         for places in _pieces(len(files), self._frozen.shape):
             errors = [reasons.get(int(place), "") for place in places]

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pren.evaluation import FIGURES, TITLES
-from pren.images.engines import OPENVINO
+from pren.images.engines import IN_WORDS
+from pren.images.look import Look
 from pren.label.formats import write_labels
 from pren.label.names import GroupName, group_names, names_to_check
 from pren.label.outcome import Outcome
@@ -96,7 +97,7 @@ class RunState:
         lines, asked = [self.title], self.config.extractor
         if asked is not None:
             weights = f"weights {asked.weights}" if asked.weights else "trained weights"
-            how = f"{weights}, geometry {asked.geometry}" + (", by OpenVINO" if asked.engine == OPENVINO else "")
+            how = f"{weights}, geometry {asked.geometry}{IN_WORDS.get(asked.engine, '')}"
             lines.append(f"features of {asked.backbone}, {self.way_of_backbone()} ({how})")
         return lines
 
@@ -213,7 +214,8 @@ class RunResult(RunState):
         if self.forecast is not None and self.forecast.corrections is not None:
             lines.append(self.forecast.corrections.sentence())
         source = self.config.record.get("source", {})
-        lines += [found.sentence() for found in (mixed.known_of(source), sources.known_of(source)) if found is not None]
+        known = (mixed.known_of(source), sources.known_of(source), Look.known(source))
+        lines += [found.sentence() for found in known if found is not None]
         if self.figures is not None:
             shown = ((TITLES[name], getattr(self.figures, name)) for name in FIGURES[self.config.setting])
             figures = ", ".join(f"{title} {100 * value:.1f}" for title, value in shown if value is not None)

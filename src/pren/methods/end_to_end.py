@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from pren.foundation.errors import PrenError
 from pren.images.backbones import DEFAULT, check_takes, create_backbone, find_backbone
+from pren.images.decoded import decoded_once
 from pren.images.preprocessing import Geometry, Preprocessing
 from pren.images.timm_backbone import TimmBackbone
 from pren.methods.network import NetworkMethod
@@ -55,7 +56,8 @@ class EndToEnd(NetworkMethod):
         if problem.train.photographs:
             self.backbone_ = self.backbone_ or DEFAULT
             self.preprocessing_ = find_backbone(self.backbone_).preprocessing(self.weights, self.geometry)
-            train, pool = (inputs.prepared(self.preprocessing_) for inputs in (problem.train, problem.pool))
+            both = (problem.train, problem.pool)
+            train, pool = (decoded_once(inputs.prepared(self.preprocessing_)) for inputs in both)
             problem = replace(problem, train=train, pool=pool)
             self.sample_shape_ = train.sample_shape
         return super()._as_taken(problem)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pren.evaluation import Metrics
+from pren.images.look import Look
 from pren.label.outcome import Outcome
 from pren.label.result import RunResult
 from pren.label.suggest import suggest_places
@@ -74,6 +75,8 @@ def _record(result: RunResult) -> dict[str, dict[str, str]]:
     run |= {key: str(value) for key, value in config.options.items()}
     if asked is not None:
         run["features of"] = f"{asked.backbone}, {result.way_of_backbone()} (geometry {asked.geometry})"
+    if (look := Look.known(record.get("source"))) is not None:
+        run["labelled photographs"] = look.done()
     run |= {f"{name} hash": value for name, value in record.get("hashes", {}).items()}
     run["signatures"] = record.get("source", {}).get("signatures", {}).get("kind", "–")
     run["started"] = record.get("started", "–")

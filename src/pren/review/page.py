@@ -66,12 +66,17 @@ class Out(BaseModel):
 
 def page_router(session: Session) -> APIRouter:
     """Everything that the page asks for."""
-    router, decoding = APIRouter(), anyio.Semaphore(AT_ONCE)
+    router = APIRouter()
+    _add_files(router)
+    _add_facts(router, session)
+    _add_photographs(router, session)
+    _add_answers(router, session)
+    _add_results(router, session)
+    return router
 
-    async def picture(make: Any, *given: Any) -> Response:
-        async with decoding:
-            content = await anyio.to_thread.run_sync(make, *given)
-        return Response(content, media_type="image/jpeg", headers=KEEP)
+
+def _add_files(router: APIRouter) -> None:
+    """The page itself."""
 
     @router.get("/", include_in_schema=False)
     async def index() -> Response:
@@ -80,6 +85,10 @@ def page_router(session: Session) -> APIRouter:
     @router.get("/static/{name}", include_in_schema=False)
     async def static(name: str) -> Response:
         return _file(name)
+
+
+def _add_facts(router: APIRouter, session: Session) -> None:
+    """What the page shows."""
 
     @router.get("/api/state")
     async def state(since: int = -1) -> dict[str, Any]:
@@ -105,20 +114,34 @@ def page_router(session: Session) -> APIRouter:
             raise _unknown(name)
         return facts.beside(session, name)
 
+
+def _add_photographs(router: APIRouter, session: Session) -> None:
+    """The photographs that it shows, as JPEG."""
+    decoding = anyio.Semaphore(AT_ONCE)
+
+    async def jpeg(make: Any, *given: Any) -> Response:
+        async with decoding:
+            content = await anyio.to_thread.run_sync(make, *given)
+        return Response(content, media_type="image/jpeg", headers=KEEP)
+
     @router.get("/api/thumbnails/{place}", response_class=Response)
     async def thumbnail(place: int) -> Response:
         """A photograph, small."""
-        return await picture(session.pictures.thumbnail, place)
+        return await jpeg(session.pictures.thumbnail, place)
 
     @router.get("/api/large/{place}", response_class=Response)
     async def large(place: int) -> Response:
         """A photograph, whole."""
-        return await picture(session.pictures.large, place)
+        return await jpeg(session.pictures.large, place)
 
     @router.get("/api/examples/{place}", response_class=Response)
     async def example(place: int, name: str) -> Response:
         """A labelled photograph of a seen class."""
-        return await picture(session.example, name, place)
+        return await jpeg(session.example, name, place)
+
+
+def _add_answers(router: APIRouter, session: Session) -> None:
+    """What a person says: labels, and classes that there were not."""
 
     @router.post("/api/answers")
     async def answers(said: Answer) -> dict[str, Any]:
@@ -154,6 +177,10 @@ def page_router(session: Session) -> APIRouter:
         await anyio.to_thread.run_sync(keep_class, session, new)
         return {"name": new.name}
 
+
+def _add_results(router: APIRouter, session: Session) -> None:
+    """What a person takes away: a table, or a run."""
+
     @router.get("/api/labels/{form}", response_class=Response)
     async def labels(form: Literal["csv", "jsonl", "label-studio", "fiftyone"]) -> Response:
         """The labels as a file."""
@@ -168,8 +195,6 @@ def page_router(session: Session) -> APIRouter:
     async def runs(out: Out) -> dict[str, str | None]:
         """Fit once more into an ordinary run folder, and sort the photographs into folders if asked."""
         return await anyio.to_thread.run_sync(write_run, session, out.sort)
-
-    return router
 
 
 def _meant(session: Session, said: Said) -> list[int]:

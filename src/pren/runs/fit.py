@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,28 @@ from pren.training.processes import Fabric, agreed, share_text, single_process, 
 log = logging.getLogger(__name__)
 
 
+# A whole command stays as it is; so does the value after an option, but for a number.
+_OPTION = re.compile(r"'pren [^']*'|--set |--(?P<name>[a-z][a-z-]*)(?P<number> (?=\d))?")
+
+
+def _as_argument(found: re.Match[str]) -> str:
+    if found["name"] is None:
+        return "" if found[0] == "--set " else found[0]
+    name = "start" if found["name"] == "continue" else found["name"].replace("-", "_")
+    return f"{name}=" if found["number"] else name
+
+
+@contextmanager
+def _told_in_python() -> Iterator[None]:
+    """Have messages name the arguments of `fit` where they name options of the command line."""
+    try:
+        yield
+    except PrenError as error:
+        error.args = (_OPTION.sub(_as_argument, str(error)),)
+        raise
+
+
+@_told_in_python()
 def fit(
     data: str | Path | Problem | tuple[Problem, Answers | None] | None = None,
     out: str | Path | None = None,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from pren.foundation.errors import PrenError
 from pren.images.extraction import OnProgress
-from pren.images.photographs import freeze, has_photographs, leave_out_unreadable
+from pren.images.look import Look
+from pren.images.photographs import FindLook, freeze, has_photographs, leave_out_unreadable
 from pren.methods.base import Method
 from pren.methods.registry import METHODS, trains_backbone
 from pren.problem import Answers, Problem
@@ -52,7 +54,10 @@ def open_problem(
     asked = config.extractor
     if asked.until is not None and asked.finetune is None:
         check_trains_backbone(methods or [config.method])
-    problem, answers = freeze(problem, answers, asked, config.cache, fabric=fabric, on_progress=on_extract)
+    find = _look_finder(config, problem, fabric)
+    problem, answers = freeze(
+        problem, answers, asked, config.cache, fabric=fabric, on_progress=on_extract, find_look=find
+    )
     problem, answers = described(config, problem, answers)
     if config.find_setting:
         problem, answers = settled(problem, answers)
@@ -62,3 +67,20 @@ def open_problem(
 
     known = {} if fitted is None else {"known": fitted.extractor_, "tail": fitted.tail_}
     return finetune(problem, asked, config.cache, fabric, **known), answers
+
+
+def _look_finder(config: RunConfig, problem: Problem, fabric: Fabric) -> FindLook | None:
+    """What finds the look of a pool; None if labelled photographs stay as they are.
+
+    A finished run says what was found. Several processes do not look: they would have to find the same.
+    """
+    asked, source = config.extractor, config.record.get("source")
+    if source is not None:
+        known = Look.known(source)
+        return None if known is None else lambda *_: known
+    if asked is None or asked.until is not None or fabric.world_size > 1:
+        return None
+    from pren.runs.camera import find_look  # few verbs need it
+
+    wanted = problem.source.get("name") == "folder" if asked.alike is None else asked.alike
+    return partial(find_look, fabric=fabric) if wanted else None

@@ -14,12 +14,13 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from pren.data import DATASETS
+from pren.data.registry import is_path
 from pren.foundation.errors import PrenError, suggest
 from pren.images.backbones import find_backbone, split_names
 from pren.images.engines import EngineName
 from pren.images.extraction import Extractor
 from pren.images.preprocessing import Geometry
-from pren.images.quality import Quality, choose
+from pren.images.quality import Quality, choose, with_usual
 from pren.images.side_by_side import single_extractors
 from pren.images.weights import RANDOM
 from pren.methods.registry import METHODS, trains_backbone
@@ -30,6 +31,7 @@ from pren.store.config import RunConfig, parse_config, read_yaml
 log = logging.getLogger(__name__)
 
 AUTO = "auto"  # the method with the best forecast; the setting that the pool asks for
+FROZEN = ("engine", "size", "alike")  # settings of frozen backbones only
 Given = Mapping[str, Any]
 
 
@@ -56,7 +58,9 @@ class Settings:
         mirrored: Whether to average features over a photograph and its mirror image.
         quality: How much time to spend on backbones: "fast", "good" or "best".
         size: The side of a frozen backbone's images in pixels; None for the usual one.
-        engine: What runs a frozen backbone: "torch" or "openvino"; None for the fastest here.
+        engine: What runs a frozen backbone: "torch", "openvino" or "openvino-bfloat16"; None for OpenVINO on CPUs if
+            it is installed, in float32, and else torch.
+        alike: Whether labelled photographs are made to look like the pool's, where that helps; None for a folder only.
         frozen: Whether not to train the backbone, also if the method can.
         train_from: The first stage to train.
         finetune: Whether to train the backbone on the seen classes first.
@@ -87,6 +91,7 @@ class Settings:
     quality: Quality | None = None
     size: int | None = None
     engine: EngineName | None = None
+    alike: bool | None = None
     frozen: bool = False
     train_from: str | None = None
     finetune: bool = False
@@ -198,11 +203,12 @@ class Settings:
                     find_backbone(self.backbone)  # refuses several
                 update["params"] = {**config.params, **said}
         config = config.model_copy(update=update).with_features(names, said)
-        for name in ("engine", "size"):
-            if getattr(self, name) is not None and config.extractor is None:
+        own = [name for name in FROZEN if getattr(self, name) is not None]
+        for name in own:
+            if config.extractor is None:
                 message = f"--{name} is for a frozen backbone, and there is none: leave it out, or add --frozen."
                 raise PrenError("option-conflict", message)
-        if config.extractor is not None and (self.engine or self.size):
+        if config.extractor is not None and own:
             config = config.model_copy(update={"extractor": self.extractor(config.extractor.model_dump())})
         if config.extractor is not None:
             single_extractors(config.extractor)  # refuses what several backbones cannot do
@@ -217,12 +223,13 @@ class Settings:
             said["until"] = self.train_from
         if self.mirrored:
             said["mirrored"] = True
-        said |= {name: value for name in ("engine", "size") if (value := getattr(self, name)) is not None}
+        said |= {name: value for name in FROZEN if (value := getattr(self, name)) is not None}
         how = self._finetuning()
         if how and not self.finetune and said.get("finetune") is None:
             raise PrenError("option-conflict", f"--finetune-{next(iter(how))} needs --finetune: add it.")
         if self.finetune or how:
             said["finetune"] = {**(said.get("finetune") or {}), **how}
+        said = with_usual(said, own=self.data is not None and is_path(self.data))
         try:
             return Extractor.model_validate(said)
         except ValidationError as error:
@@ -238,6 +245,9 @@ class Settings:
         if weights not in (None, RANDOM) and not Path(weights).is_dir():
             raise PrenError("option-conflict", "With --quality, --weights names a folder of files: name one.")
         chosen = choose(quality, weights)
+        log.info(
+            "--quality %s takes %s%s.", quality, chosen.backbone, ", with mirror images" if chosen.mirrored else ""
+        )
         return {"backbone": chosen.backbone, "mirrored": chosen.mirrored or self.mirrored}
 
     def _backbone(self) -> dict[str, str]:

@@ -19,6 +19,7 @@ from pren.foundation.files import read_bytes
 from pren.foundation.plain_yaml import parse_yaml
 from pren.images.engines import TORCH
 from pren.images.extraction import Extractor
+from pren.images.quality import with_usual
 from pren.images.weights import absolute_weights
 from pren.methods.base import Method
 from pren.methods.registry import DEFAULT, METHODS, create, trains_backbone
@@ -100,7 +101,7 @@ class RunConfig(BaseModel):
         photographs = bool(asked) or find_dataset(self.data).has_photographs(self.options)
         if self.extractor is not None or not photographs or any(map(trains_backbone, names)):
             return self
-        extractor = Extractor.model_validate(asked or {})
+        extractor = Extractor.model_validate(with_usual(asked or {}, own=self.is_path()))
         log.info(
             "%s: uses features of the frozen backbone %s%s.",
             ", ".join(dict.fromkeys(METHODS[name].title for name in names)),
@@ -163,6 +164,8 @@ class RunConfig(BaseModel):
             content["extractor"]["weights"] = self.extractor.kind_of_weights()
             if self.extractor.engine in (None, TORCH):  # as before there were engines
                 del content["extractor"]["engine"]
+            if self.extractor.alike is None:
+                del content["extractor"]["alike"]
         return content
 
     def create_method(self) -> Method:

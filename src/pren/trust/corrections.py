@@ -1,4 +1,4 @@
-"""What labels of a person say about the names that nobody has checked.
+"""What labels of a person say about the names that are not checked yet.
 
 A second fit, without these labels, shows what the method would have guessed. Where a person contradicts it more often
 than the certainty of its names explains, its other names are less sure, too; where it was right, they are surer.

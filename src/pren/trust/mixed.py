@@ -112,5 +112,5 @@ def estimate(own: list[Vector], others: list[Vector], pool: Vector) -> Mixed:
 
 
 def known_of(source: dict[str, Any]) -> Mixed | None:
-    """What was found when a problem was opened, from its source; None if nobody asked."""
+    """What was found when a problem was opened, from its source; None if it was not asked."""
     return Mixed.model_validate(source["mixed"]) if "mixed" in source else None

@@ -21,7 +21,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.cluster import MiniBatchKMeans
 from torch import Tensor
 
 from pren.methods.formulas import Sides, on_arrays, squared_distances
@@ -89,6 +88,8 @@ class LabelPropagation(Refinement):
 
 def find_anchors(X: Scores, most: int) -> Scores:
     """Different centres (A, d) of inputs X (n, d), whose order does not matter."""
+    from sklearn.cluster import MiniBatchKMeans  # late, because the import takes a fifth of a second
+
     order = np.argsort(X @ np.cos(np.arange(X.shape[1])), kind="stable")
     count = max(1, min(most, len(X) // INPUTS_PER_ANCHOR))
     kmeans = MiniBatchKMeans(count, batch_size=max(1024, 2 * count), n_init=1, random_state=0)
