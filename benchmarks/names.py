@@ -88,9 +88,9 @@ def problems(seen: int, unseen: int, draw: int) -> Iterator[tuple[str, Problem, 
     for name, values in unit.items():  # all share what is learned of the inputs
         yield name, problem.redescribed(values, {}), labels[pool]
     pair = [unit[name] for name in DESCRIPTIONS[1:]]
-    chosen = best_sources(joined(problem, pair, (1.0, 1.0)), DESCRIPTIONS[1:]).chosen
-    together = joined(problem, pair, chosen.weights) if chosen.weights else unit[chosen.names[0]]
-    yield TOGETHER, together if isinstance(together, Problem) else problem.redescribed(together, {}), labels[pool]
+    best = best_sources(joined(problem, pair, (1.0, 1.0)), DESCRIPTIONS[1:]).chosen
+    alone = problem.redescribed(unit[best.names[0]], {})
+    yield TOGETHER, joined(problem, pair, best.weights) if best.weights else alone, labels[pool]
 
 
 def _unit(values: Values) -> Values:
@@ -101,9 +101,10 @@ def _unit(values: Values) -> Values:
 
 def joined(problem: Problem, tables: Sequence[Values], weights: Sequence[float]) -> Problem:
     """The problem with several signatures side by side."""
-    both = combine(
-        [Signatures(problem.classes.names, v, {"kind": "table"}) for v in tables], problem.classes.seen, weights
-    )
+    table = problem.classes
+    # A class may have no "yes"; what is added to all goes away with the mean.
+    sources = [Signatures(table.names, values + 1.0, {"kind": "table"}) for values in tables]
+    both = combine(sources, table.seen, weights)
     return problem.redescribed(both.values, both.record())
 
 

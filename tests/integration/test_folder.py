@@ -95,7 +95,7 @@ class TestFit:
         assert not Path("run").exists()
         assert "finished" in good("fit", "mydata", *QUICK, "--encoder", "hashed", "--out", "run").out
         config = yaml.safe_load(Path("run/config.yaml").read_text())
-        assert config["options"] == {"encoder": "hashed"}
+        assert config["options"] == {"encoder": "hashed", "signatures": "descriptions"}
         recorded = config["record"]["source"]["signatures"]
         assert (recorded["kind"], recorded["encoder"], recorded["width"]) == ("text", "hashed", 16)
         assert json.loads(good("evaluate", "run", "--json").out)["images"] == 6
@@ -174,6 +174,17 @@ class TestCheck:
             "left out, not photographs: 1 .txt",
             "errors: 0, warnings: 0",
         ]
+
+    def test_what_would_be_used(self, good, mydata, monkeypatch):
+        monkeypatch.setattr(
+            ENCODERS, "_entries", {"minilm": lambda texts: np.array([[len(text), 1] for text in texts])}
+        )
+        rows = [f"{name},it is {' '.join(row)}\n" for name, *row in table(mydata / "signatures.csv")[1:]]
+        (mydata / "descriptions.csv").write_text("class,description\n" + "".join(rows))
+        assert "described by attributes and descriptions; fit finds out" in good("data", "check", "mydata").out
+        by_hand = good("data", "check", "mydata", "--signatures", "attributes,descriptions").out
+        assert "described by attributes and descriptions (" in by_hand
+        assert "described by" not in good("data", "check", "mydata", "--signatures", "descriptions").out
 
     def test_signatures_by_name(self, good, bad, mydata):
         expected = good("data", "check", "mydata").out

@@ -87,7 +87,10 @@ class TestHoldOut:
             f"../images/{colour}" for colour in ("red", "green", "blue")
         }
         assert len(files) == 9
-        assert yaml.safe_load(Path("run/config.yaml").read_text())["options"] == {"hold_out": 0.5}
+        assert yaml.safe_load(Path("run/config.yaml").read_text())["options"] == {
+            "hold_out": 0.5,
+            "signatures": "attributes",
+        }
         assert good("data", "check", "mydata", "--setting", "gzsl").code == 0
 
     def test_arrays_and_an_interrupted_run(self, good, pren, data, small, monkeypatch):

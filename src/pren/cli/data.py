@@ -44,8 +44,8 @@ def check(
         missing = f" ({report.missing} numbers missing)" if report.missing else ""
         counts = f"{report.seen} seen and {report.unseen} unseen classes"
         say(f"{folder}: {counts}, {report.attributes} attributes{missing}{words}")
-        if report.sources:
-            weighed = "; fit finds out how much each counts" if len(report.sources) > 1 and signatures is None else ""
+        if len(report.sources) > 1:
+            weighed = "; fit finds out how much each counts" if signatures is None else ""
             say(f"described by {' and '.join(report.sources)}{weighed} (--signatures chooses)")
         given = f", {report.given} labels given" if report.given else ""
         say(f"{report.images} labelled photographs, {report.pool} unlabelled{given}, {report.answers} answers")

@@ -25,7 +25,7 @@ from pren.label.summary import LabelSummary
 from pren.methods.base import Method
 from pren.methods.registry import METHODS
 from pren.methods.storage import MODEL_FILE
-from pren.store.config import RunConfig
+from pren.store.config import SOURCES, RunConfig
 from pren.store.folder import PREDICTIONS, REPORT_FILE, Figures, RunFolder
 from pren.trust import Forecast, mixed, sources
 
@@ -85,7 +85,12 @@ class RunState:
         config = self.config
         data = Path(config.data).name  # also of a registered name
         split = f" {config.split}" if config.split else ""
-        options = "".join(f", {key}={value}" for key, value in config.options.items())
+        source = config.record.get("source", {})
+        usual = source.get("name") == "folder" and (
+            "chosen" in source or "," not in str(config.options.get("signatures"))
+        )
+        shown = {key: value for key, value in config.options.items() if not (usual and key in SOURCES)}
+        options = "".join(f", {key}={value}" for key, value in shown.items())
         return f"{METHODS[config.method].title} on {data}{split} ({config.setting}{options}, {self._progress()})"
 
     def opening(self) -> list[str]:
