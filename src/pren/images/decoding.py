@@ -28,7 +28,7 @@ LARGE_PICTURE = 13_000_000  # pixels: more than a phone makes, except in JPEG, w
 BAND = 1 << 22  # pixels that are converted at once
 # A few large images fill the memory, so the threads of this process decode them in turn.
 TURNS: AbstractContextManager[Any] = threading.RLock()
-STANDARD = 57.625  # the mean of the table of JPEG's standard, whose multiples most programs write
+STANDARD = 10  # the least number in the table of JPEG's standard, whose multiples most programs write
 UPRIGHT = {  # by the orientation of the camera in the EXIF data
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -142,7 +142,7 @@ def quality_of_file(content: bytes, path: Path) -> tuple[int, int]:
         tables = getattr(image, "quantization", None)
         if not tables:
             return max(image.size), 100
-        scale = 100 * float(np.mean(tables[min(tables)])) / STANDARD
+        scale = 100 * float(min(tables[min(tables)])) / STANDARD
     except Exception as error:  # undocumented, as for pixels
         raise _unreadable(path, error) from error
     return max(image.size), round(min(max(100 - scale / 2 if scale <= 100 else 5000 / scale, 1), 100))

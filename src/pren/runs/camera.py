@@ -28,6 +28,7 @@ from pren.trust.quiet import quietly
 log = logging.getLogger(__name__)
 
 SOME = 96  # photographs of either kind that are compared
+FEWEST = 30  # of either kind; fewer do not tell what photographs look like
 FAR = 1.5  # how far features lie apart, in the distance (squared) by chance, before anybody looks at photographs
 CLEAR = 9.0  # the same of a sign: three standard errors
 NEARER = 0.85  # what is left of the distance of features, at most, where a look is worth it
@@ -61,6 +62,8 @@ def find_look(problem: Problem, store: FeatureStore, fabric: Fabric) -> Look | N
     others get it too.
     """
     train, pool = image_files(problem.train), image_files(problem.pool)
+    if min(len(train), len(pool)) < FEWEST:
+        return None
     places, others = _spread(problem.labels, SOME), np.unique(np.linspace(0, len(pool) - 1, SOME).astype(int))
     ours, theirs = (store.extract(f, fabric) for f in (train.select(places), pool.select(others)))
     good = np.setdiff1d(np.arange(len(places)), [place for place, _ in ours.problems])
