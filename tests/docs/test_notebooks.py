@@ -11,6 +11,7 @@ from io import StringIO
 import pytest
 
 from pren.cli import __main__ as command_line
+from pren.images import quality
 
 from .conftest import REPOSITORY
 
@@ -60,6 +61,7 @@ def test_it_runs(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PREN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("FORCE_COLOR", "")  # as a cell sets it
+    monkeypatch.setattr(quality, "PACKAGES", ["tf_efficientnet_lite0"])  # one backbone, to be quick
     notebook, left = nbformat.read(path, as_version=4), {}
     for cell in notebook.cells:
         if cell.cell_type == "code":
