@@ -145,6 +145,25 @@ class TestFit:
             table.write("white,1,1,1\n")
         assert bad("suggest", "run").says("data-changed labels.csv signatures.csv")
 
+    def test_another_file_that_describes_the_classes_leaves_a_run_as_it_is(self, good, bad, mydata):
+        """A new fit would take it."""
+        (_, *_), *rows = table(mydata / "signatures.csv")
+        (mydata / "classes.csv").write_text("\n".join(["class", *(name for name, *_ in rows), ""]))
+        np.save(mydata / "vectors.npy", np.array([row for _, *row in rows], dtype=float) + 0.1)
+        (mydata / "signatures.csv").rename("later.csv")
+        good("fit", "mydata", *QUICK, "--out", "run")
+        before = good("evaluate", "run", "--json").out
+        shutil.copyfile("later.csv", mydata / "signatures.csv")
+        assert good("evaluate", "run", "--json").out == before
+        good("fit", "--resume", "run")
+        for command in (["suggest", "run"], ["report", "run"], ["fit", "--continue", "run", "--out", "on"]):
+            good(*command)
+        assert yaml.safe_load(Path("on/config.yaml").read_text())["options"] == {"signatures": "vectors"}
+        good("fit", "mydata", *QUICK, "--out", "new")
+        assert yaml.safe_load(Path("new/config.yaml").read_text())["options"] == {"signatures": "attributes"}
+        (mydata / "vectors.npy").unlink()
+        assert bad("evaluate", "run").says("signatures-unknown vectors vectors.npy")
+
     def test_too_many_classes_are_refused_before_photographs_are_read(self, bad, mydata, monkeypatch):
         """No weights of this backbone are here: it would be the first to fail."""
         monkeypatch.setattr("pren.methods.pren_pool.MOST_UNSEEN", 1)

@@ -248,6 +248,10 @@ def test_a_pool_of_the_expected_classes_is_about_as_far_as_expected(seen, unseen
 
 def test_more_classes_than_can_be_compared(make_problem, monkeypatch, caplog):
     problem = make_problem(n_seen=9, n_unseen=5)
+    monkeypatch.setattr("pren.methods.pren_vote.MANY_NAMED", 4)
+    with caplog.at_level("INFO"):
+        PrENVote(heads=2).fit(problem)
+    assert "all 5 unseen classes" in caplog.text
     monkeypatch.setattr("pren.methods.pren_vote.MOST_NAMED", 4)
     voted, pooled = PrENVote().fit(problem), PrENPool().fit(problem)
     assert "no vote on the names of 5 classes" in caplog.text

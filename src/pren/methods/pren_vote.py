@@ -23,6 +23,7 @@ from pren.problem.order import order_of
 
 log = logging.getLogger(__name__)
 ROUNDS = 3  # at most; most often the names stay after the first
+MANY_NAMED = 200  # classes: beyond, comparing them takes minutes rather than seconds
 MOST_NAMED = 500  # classes: heads compare every two of them
 MARGIN = 0.3  # a group keeps its usual name unless another leads by this share of the heads
 LABEL = 10.0  # times all heads: what a label of a person counts
@@ -70,6 +71,8 @@ class PrENVote(PrENPool):
             log.warning("There is no vote on the names of %d classes, only of up to %d.", count, MOST_NAMED)
             self.votes_ = np.zeros((len(table),) * 2)
             return super()._adapted(problem, everyone, prior, pool)
+        if count > MANY_NAMED:
+            log.info("The heads compare all %d unseen classes with one another, which takes minutes.", count)
         order = order_of(table.signatures, everyone.means)  # names and the order of the table mean nothing
         seen, unseen = order[table.seen[order]], order[table.unseen[order]]
         places = np.cumsum(problem.candidates())[unseen] - 1  # among the candidates
