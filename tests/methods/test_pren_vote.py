@@ -1,11 +1,15 @@
 """PrEN-Vote as a whole: problems in which the names are the question."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pren.methods import pren_vote
 from pren.methods.pren_pool import PrENPool
-from pren.methods.pren_vote import PrENVote
+from pren.methods.pren_vote import PrENVote, said_of
 from pren.methods.storage import load_model
 from pren.problem import UNKNOWN, Problem
 
@@ -159,3 +163,14 @@ def test_votes_follow_a_group_to_its_new_name(monkeypatch):
     monkeypatch.setattr(pren_vote, "ROUNDS", 1)
     model = PrENVote().fit(alike(2)[0])
     assert model.name_agreement()[10:].min() > 0.7
+
+
+@given(st.integers(1, 4), st.integers(0, 99))
+def test_what_a_person_says_fixes_as_many_names_as_agree_one_to_one(u, seed):
+    said = np.random.default_rng(seed).poisson(0.5, size=(u, u)).astype(float)
+    fixed = said_of(said)
+    known = np.flatnonzero(fixed != UNKNOWN)
+    assert len(set(fixed[known].tolist())) == len(known)
+    assert (said[fixed[known], known] > 0).all()
+    most = max(sum(said[group, label] for label, group in enumerate(order)) for order in permutations(range(u)))
+    assert said[fixed[known], known].sum() == most

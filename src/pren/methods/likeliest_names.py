@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from pren.methods.formulas import Matrix
+from pren.problem import UNKNOWN
 
 Places = NDArray[np.int64]
 ROUNDING = 1e-9  # what is smaller by so much is nothing
@@ -38,23 +39,35 @@ class Guesses(NamedTuple):
     precision: Matrix
 
 
-def names_by(guesses: Guesses, groups: Groups) -> Places:
+def names_by(guesses: Guesses, groups: Groups, fixed: Places | None = None) -> Places:
     """The group of each class (h, u) by which each head finds the groups most likely.
 
     With r_c = w_g (x_g - μ_c), the distance of the centre x_g of its group from the guess μ_c, the least Σ_ab A_ab
     r_a·r_b is wanted, A the precision of the guesses. That is a quadratic assignment: it begins with the best by single
     distances (A = I), and then two classes change their groups, the best two first, while that helps.
+
+    Args:
+        guesses: Where the heads take the classes to lie.
+        groups: What is to be named.
+        fixed: (u,) the group of each class that is known to have it, else `UNKNOWN`; None for none.
     """
     means = guesses.means
     A = guesses.precision / np.abs(guesses.precision).max(axis=(1, 2), keepdims=True)
     alone = groups.weight**2 * squared_distances(means, groups.centres)
-    named = np.array([linear_sum_assignment(costs)[1] for costs in alone], dtype=np.int64)
     least = -ROUNDING * alone.max(axis=(1, 2))
+    stays = np.zeros(alone.shape[1], dtype=bool) if fixed is None else fixed != UNKNOWN
+    if fixed is not None and stays.any():
+        own = alone[:, stays, fixed[stays]]
+        alone[:, stays] = alone[:, :, fixed[stays]] = 2 * alone.max() * len(stays) + 1
+        alone[:, stays, fixed[stays]] = own
+    named = np.array([linear_sum_assignment(costs)[1] for costs in alone], dtype=np.int64)
     u = named.shape[1]
     now = Standing.of(groups, means, A, named)
     changes = swap_changes(now, np.broadcast_to(np.arange(u), named.shape))
     left = np.arange(len(named))
     while len(left):
+        changes[:, stays] = 0.0
+        changes[:, :, stays] = 0.0
         best = changes.reshape(len(left), -1).argmin(axis=1)
         pairs = np.stack(np.divmod(best, u), axis=1)
         helps = changes[np.arange(len(left)), pairs[:, 0], pairs[:, 1]] < least[left]

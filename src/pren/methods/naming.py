@@ -81,7 +81,9 @@ def guess_each(told: Heads, known: Matrix, values: Matrix, wanted: Matrix) -> Gu
     return Guesses(weights @ values[told.classes], np.linalg.inv(covariance).astype(np.float64, copy=False))
 
 
-def votes_on(groups: Groups, told: Heads, known: Matrix, values: Matrix, wanted: Matrix) -> Matrix:
+def votes_on(
+    groups: Groups, told: Heads, known: Matrix, values: Matrix, wanted: Matrix, fixed: Places | None = None
+) -> Matrix:
     """φ (u, u): the share of heads that give a group, by rows, the name of a class, by columns.
 
     Args:
@@ -90,13 +92,14 @@ def votes_on(groups: Groups, told: Heads, known: Matrix, values: Matrix, wanted:
         known: (S, m) signatures of the seen classes.
         values: (S, d) their means.
         wanted: (u, m) signatures of the u classes.
+        fixed: See `names_by`.
     """
     heads, n, u = len(told.noises), told.classes.shape[1], len(wanted)
     at_once = max(1, NUMBERS // ((n + u) * (n + u + known.shape[1]) + u * values.shape[1]))
     votes = np.zeros((u, u))
     for first in range(0, heads, at_once):
         guesses = guess_each(told.part(slice(first, first + at_once)), known, values, wanted)
-        np.add.at(votes, (names_by(guesses, groups), np.arange(u)), 1)
+        np.add.at(votes, (names_by(guesses, groups, fixed), np.arange(u)), 1)
     return votes / heads
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import inv
+from scipy.optimize import linear_sum_assignment
 
 from pren.foundation.seeds import stream
 from pren.methods.formulas import Matrix
@@ -18,7 +19,7 @@ from pren.methods.likeliest_names import Groups, Guesses, Places, names_by
 from pren.methods.naming import agreed, draw_heads, votes_on
 from pren.methods.params import Positive, learned, param
 from pren.methods.pren_pool import Mixture, PrENPool, Prior, adapt, after_given, divided
-from pren.problem import Problem
+from pren.problem import UNKNOWN, Problem
 from pren.problem.order import order_of
 
 log = logging.getLogger(__name__)
@@ -84,6 +85,8 @@ class PrENVote(PrENPool):
         fitted = adapt(left, known, self.evidence, self.caution, self.balance)
         for _ in range(ROUNDS):
             groups = groups_of(left, fitted, prior, places, self.evidence)
+            said = told_of(fitted, problem, pool, places)
+            fixed = said_of(said)
             # What moves all classes alike moves the means of seen classes, too.
             votes = votes_on(
                 groups._replace(centres=groups.centres - offset),
@@ -91,9 +94,9 @@ class PrENVote(PrENPool):
                 table.signatures[seen],
                 everyone.means[seen],
                 table.signatures[unseen],
+                fixed,
             )
-            usual = np.eye(len(votes))[:, names_by(every_fact, groups)[0]]
-            said = told_of(fitted, problem, pool, places)
+            usual = np.eye(len(votes))[:, names_by(every_fact, groups, fixed)[0]]
             usual[said.any(axis=1)] = 0  # a group about which a person has spoken has no usual name
             votes += LABEL * said
             named = agreed(votes, usual, groups.weight, MARGIN)
@@ -153,3 +156,16 @@ def told_of(fitted: Mixture, problem: Problem, pool: Matrix, places: Places) -> 
         if group in own and label in own:
             said[own[group], own[label]] += 1
     return said
+
+
+def said_of(said: Matrix) -> Places:
+    """(u,) the group that a person has given each class to, `UNKNOWN` where nothing is said: all as one, one to one.
+
+    Args:
+        said: (u, u) from `told_of`.
+    """
+    groups, labels = linear_sum_assignment(-said)
+    fixed = np.full(len(said), UNKNOWN)
+    spoken = said[groups, labels] > 0
+    fixed[labels[spoken]] = groups[spoken]
+    return fixed
