@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant("images/cache.py", "size - size % self", "size % self", "images/test_cache.py"),
     Mutant("images/preprocessing.py", "(width, height), Image", "(height, width), Image", "images/test_images.py"),
     Mutant("store/checkpoint.py", "rounds[max(rounds)]", "rounds[min(rounds)]", "runs/test_resume.py"),
-    Mutant("runs/run.py", "    check_hashes(folder, recorded", "    (folder, recorded", "runs/test_resume.py"),
+    Mutant("runs/run.py", "    check_same_data(folder, recorded", "    (folder, recorded", "runs/test_resume.py"),
     Mutant("runs/steps.py", "after(done, ", "after(done, -", "runs/test_fit.py"),
     Mutant("trust/names.py", "min(float(np.median(there)), float(sizes.mean()))", "float(np.median(there))", "trust"),
 )

@@ -201,7 +201,14 @@ class TestFit:
         assert "augmentation" not in shown
         summary = json.loads(good("show", "run", "--json").out)
         known = {"backbone": TINY, "weights": weights, "geometry": "whole"}
-        usual = {"mirrored": False, "until": None, "finetune": None, "size": None, "tokens": "class and mean"}
+        usual = {
+            "mirrored": False,
+            "until": None,
+            "finetune": None,
+            "size": None,
+            "tokens": "class and mean",
+            "alike": None,
+        }
         assert summary["extractor"] == {**known, **usual, "engine": "torch"}
         assert not {"backbone", "weights", "augmentation"} & summary["params"].keys()
 

@@ -6,6 +6,7 @@ import pytest
 from refusals import refused
 
 from pren.images.extraction import Extractor
+from pren.images.weights import PACKAGES
 from pren.research.comparison import ComparisonPlan, compare
 from pren.research.parameters import Parameters
 from pren.research.tuning import tune
@@ -48,7 +49,7 @@ def test_features_of_another_extractor_are_other_cells(frozen, tmp_path, here):
 def test_photographs_alone_become_features(photographs, tmp_path, here, no_hub):
     """For methods that can take them in no other way; nothing is fetched, because one has its weights installed."""
     data = RunConfig(data=str(photographs), method="eszsl", cache=str(tmp_path / "cache"))
-    assert tune(data, tmp_path / "tuned", trials=1).config.extractor.backbone == "tf_efficientnet_lite0"
+    assert tune(data, tmp_path / "tuned", trials=1).config.extractor.backbone == "+".join(PACKAGES)
     rows = compare(ComparisonPlan([data], ["eszsl", "sae"]), tmp_path / "compared")
     assert [(row.runs, row.failed) for row in rows] == [(1, 0), (1, 0)]
 

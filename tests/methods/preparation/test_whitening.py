@@ -197,6 +197,17 @@ def test_many_features_have_the_same_directions(d, kept, flat):
     assert np.array_equal(many, whitening._leading_of_many(within, spread, 0.3, kept)), "to the bit"
 
 
+def test_few_inputs_give_the_same_lengths_and_angles_in_their_span(monkeypatch):
+    problem, other = make(n=20, classes=4, d=50, pool=9), np.random.default_rng(1).normal(size=(7, 50))
+    narrow = Whitened.fit(problem)
+    monkeypatch.setattr(whitening, "_span", lambda problem: np.eye(50))
+    wide = Whitened.fit(problem)
+    assert not np.array_equal(narrow.arrays["map"], wide.arrays["map"]), "two ways"
+    for inputs in (problem.pool[np.arange(9)].numpy(), other):
+        one, two = (on_arrays(each, inputs) for each in (narrow, wide))
+        assert np.allclose(one @ one.T, two @ two.T, atol=1e-7)
+
+
 def test_many_features_give_the_same_lengths_and_angles(make_problem, monkeypatch, whole):
     problem = make_problem(shape=(40,), per_class=9)
     made = []

@@ -6,6 +6,7 @@ leading directions of labelled and pool inputs together, and unit length again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -49,20 +50,23 @@ class Whitened(Preparation):
         if d > MOST_FEATURES:
             message = f"features=whitened takes at most {MOST_FEATURES} features, not {d}: take another preparation."
             raise PrenError("features-too-many", message)
-        count, total, gram = _moments(problem.train)
-        means, sizes = _class_means(problem)
+        n = len(problem.train) + len(problem.pool)
+        span = _span(problem) if n < d else None
+        count, total, gram = _moments(problem.train, span)
+        means, sizes = _class_means(problem, span)
         within = (gram - (means.T * sizes) @ means) / count
-        pool_count, pool_total, pool_gram = _moments(problem.pool)
-        both = count + pool_count
-        centre = (total + pool_total) / both
-        spread = (gram + pool_gram) / both - np.outer(centre, centre)
+        pool_count, pool_total, pool_gram = _moments(problem.pool, span)
+        centre = (total + pool_total) / n
+        spread = (gram + pool_gram) / n - np.outer(centre, centre)
         variance, unseen = float(np.trace(within)), int(problem.classes.unseen.sum())
         apart = distance_by_chance(means, variance, sizes, pool_total / pool_count, pool_count, unseen)
         # Few inputs say little about most of the d directions, and nothing about other kinds of inputs.
         shrinkage = max(d / count, LEAST_SHRINKAGE) * max(1.0, apart / CHANCE) ** 2
         # The means of L classes lie in L - 1 directions.
-        kept = min(max(len(problem.classes) - 1, LEAST_DIRECTIONS), MOST_DIRECTIONS, d)
-        return cls(centre=centre, map=(_leading if d <= WIDE else _leading_of_many)(within, spread, shrinkage, kept))
+        kept = min(max(len(problem.classes) - 1, LEAST_DIRECTIONS), MOST_DIRECTIONS, len(within))
+        leading = _leading if len(within) <= WIDE else _leading_of_many
+        directions = leading(within, spread, shrinkage * variance / d, kept)
+        return cls(centre=centre, map=directions) if span is None else cls(centre=span @ centre, map=span @ directions)
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, d) -> (n, k), rows of length 1, or 0 at the centre."""
@@ -85,24 +89,39 @@ def rooted(x: Tensor) -> Tensor:
     return unit(x.sign() * x.abs().sqrt())
 
 
-def _moments(inputs: Inputs) -> tuple[int, Matrix, Matrix]:
-    """The number of inputs, Σ x (d,) and Σ x xᵀ (d, d) of rooted features."""
-    d = int(np.prod(inputs.sample_shape))
-    total, gram = np.zeros(d), np.zeros((d, d))
+def _span(problem: Problem) -> Matrix:
+    """(d, n) an orthonormal basis of the n < d inputs: outside of it nothing varies, and inside all takes less time."""
+    inputs = [rooted(flat(chunk)).numpy() for each in (problem.train, problem.pool) for chunk in chunks(each)]
+    basis: Matrix = np.linalg.qr(np.concatenate(inputs).T)[0]
+    return basis
+
+
+def _rooted_chunks(inputs: Inputs, span: Matrix | None) -> Iterator[Matrix]:
+    """Rooted features (n, d), or their coordinates in a span (d, r), a piece at a time."""
     for chunk in chunks(inputs):
         x = rooted(flat(chunk)).numpy()
+        yield x if span is None else x @ span
+
+
+def _moments(inputs: Inputs, span: Matrix | None) -> tuple[int, Matrix, Matrix]:
+    """The number of inputs, Σ x (d,) and Σ x xᵀ (d, d) of rooted features, or of their coordinates."""
+    pieces = _rooted_chunks(inputs, span)
+    x = next(pieces)
+    total, gram = x.sum(axis=0), x.T @ x
+    for x in pieces:
         total += x.sum(axis=0)
         gram += x.T @ x
     return len(inputs), total, gram
 
 
-def _class_means(problem: Problem) -> tuple[Matrix, Matrix]:
+def _class_means(problem: Problem, span: Matrix | None) -> tuple[Matrix, Matrix]:
     """The means (S, d) of the seen classes, and how many inputs they have (S,)."""
     sizes = np.bincount(problem.labels, minlength=len(problem.classes)).astype(np.float64)
-    sums, start = np.zeros((len(sizes), int(np.prod(problem.train.sample_shape)))), 0
-    for chunk in chunks(problem.train):
-        np.add.at(sums, problem.labels[start : start + len(chunk)], rooted(flat(chunk)).numpy())
-        start += len(chunk)
+    width = int(np.prod(problem.train.sample_shape)) if span is None else span.shape[1]
+    sums, start = np.zeros((len(sizes), width)), 0
+    for x in _rooted_chunks(problem.train, span):
+        np.add.at(sums, problem.labels[start : start + len(x)], x)
+        start += len(x)
     seen = sizes > 0
     return sums[seen] / sizes[seen, None], sizes[seen]
 
@@ -131,22 +150,20 @@ def distance_by_chance(
     return float(((pool_mean - centre) ** 2).sum() / expected) if expected > 0 else 1.0
 
 
-def _leading(within: Matrix, spread: Matrix, shrinkage: float, kept: int) -> Matrix:
+def _leading(within: Matrix, spread: Matrix, λ: float, kept: int) -> Matrix:
     """(d, kept): (Σ + λ I)^-½ V for the leading eigenvectors V of (Σ + λ I)^-½ S (Σ + λ I)^-½, the first one first."""
-    d, whiten = len(within), _inverse_root(within, shrinkage)
+    d, whiten = len(within), _inverse_root(within, λ)
     _, directions = eigh(whiten @ spread @ whiten, subset_by_index=(d - kept, d - 1))
     found: Matrix = whiten @ directions[:, ::-1]
     return found
 
 
-def _leading_of_many(within: Matrix, spread: Matrix, shrinkage: float, kept: int) -> Matrix:
+def _leading_of_many(within: Matrix, spread: Matrix, λ: float, kept: int) -> Matrix:
     """The same up to signs and rounding, for many features: with Σ + λ I = C Cᵀ, the columns are C^-T V.
 
     Here V are the leading eigenvectors of C^-1 S C^-T. They are found one after the other, without all the others.
     """
-    mean = float(np.trace(within)) / len(within)
-    flat_space = mean <= np.finfo(np.float64).eps * len(within)  # as in `_inverse_root`
-    root = np.eye(len(within)) if flat_space else cholesky(within + shrinkage * mean * np.eye(len(within)), lower=True)
+    root = np.eye(len(within)) if _is_flat(within) else cholesky(within + λ * np.eye(len(within)), lower=True)
     half = solve_triangular(root, spread, lower=True)
     both = solve_triangular(root, half.T, lower=True)
     both, start = (both + both.T) / 2, np.random.default_rng(0).normal(size=len(within))
@@ -158,11 +175,15 @@ def _leading_of_many(within: Matrix, spread: Matrix, shrinkage: float, kept: int
     return found
 
 
-def _inverse_root(covariance: Matrix, shrinkage: float) -> Matrix:
-    """(Σ + λ I)^-½, λ a share of the mean variance; the identity where there is no variance."""
+def _inverse_root(covariance: Matrix, λ: float) -> Matrix:
+    """(Σ + λ I)^-½; the identity where there is no variance."""
+    if _is_flat(covariance):
+        return np.eye(len(covariance))
     values, vectors = eigh(covariance)
-    mean = float(values.mean())
-    if mean <= np.finfo(np.float64).eps * len(values):  # of features of length 1
-        return np.eye(len(values))
-    root: Matrix = vectors / np.sqrt(np.maximum(values, 0) + shrinkage * mean) @ vectors.T
+    root: Matrix = vectors / np.sqrt(np.maximum(values, 0) + λ) @ vectors.T
     return root
+
+
+def _is_flat(covariance: Matrix) -> bool:
+    """Whether features, of length 1, have no variance but rounding."""
+    return bool(np.trace(covariance) <= np.finfo(np.float64).eps * len(covariance) ** 2)
