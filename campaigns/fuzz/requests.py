@@ -152,7 +152,7 @@ def _send(client: TestClient, sent: Sent) -> tuple[bool, bool]:
         address = "/" + "".join(character for character in edited if character.isprintable()).lstrip("/")
     content = body if sent.content is None or body is None else sent.content.apply(body)
     headers = {"content-type": kind or "application/json", **dict(sent.headers)}
-    encoded = {name: value.encode("latin-1") for name, value in headers.items()}
+    encoded = {name.encode("latin-1"): value.encode("latin-1") for name, value in headers.items()}
     answer = client.request(method, address, content=content, headers=encoded)
     assert answer.status_code < 500, f"{method} {address} got {answer.status_code}: {answer.text}"
     assert answer.headers["x-content-type-options"] == "nosniff"
