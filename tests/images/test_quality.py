@@ -30,9 +30,9 @@ CPU = torch.device("cpu")
         (
             LITE[1:],
             True,
-            {"fast": (LITE[1], False), "good": (LARGE, False), "best": (f"{LARGE}+{LITE[1]}+{LITE[2]}", False)},
+            {"fast": (LITE[1], False), "good": (LARGE, False), "best": (LARGE, True)},
         ),
-        ([], False, {"fast": (LARGE, False), "good": (LARGE, False), "best": (LARGE, False)}),
+        ([], False, {"fast": (LARGE, False), "good": (LARGE, False), "best": (LARGE, True)}),
     ],
 )
 def test_backbones_at_hand(monkeypatch, installed, large, wanted):

@@ -16,7 +16,7 @@ from pren.images.side_by_side import FeatureStore
 
 log = logging.getLogger(__name__)
 
-WORTH_A_TRIAL = 200  # photographs; fewer are done before anybody waits
+WORTH_A_TRIAL = 200  # photographs; fewer take no time worth a word
 TRIED = 4  # photographs of a trial
 
 Clock = Callable[[], float]
@@ -25,7 +25,7 @@ Clock = Callable[[], float]
 def announce(store: FeatureStore, parts: Sequence[ImageFiles], device: torch.device, processes: int = 1) -> None:
     """Log how long the extraction of the photographs that are not in the cache takes, if it is worth a trial.
 
-    The cache knows photographs by their content, which nobody has read yet: those that it has count as these.
+    The cache knows photographs by their content, which is not read yet: those that it has count as these.
     """
     count = sum(map(len, parts))
     missing = {part: max(0, count - known) for part, known in store.known().items()}

@@ -29,9 +29,8 @@ class Chosen:
 def choose(quality: Quality, weights: str | None = None) -> Chosen:
     """The backbones of a quality whose weights are at hand.
 
-    "fast" is the first installed one. "good" is DINOv2 where its weights can be had: in the folder `weights`, or from
-    the hub. "best" adds the installed ones to it. Without DINOv2, "good" are all installed ones, and "best" adds mirror
-    images.
+    "fast" is the first installed one. "good" is DINOv2 where its weights can be had (in the folder `weights`, or from
+    the hub), or else all installed ones: beside DINOv2 they gain nothing. "best" adds mirror images.
 
     Raises:
         PrenError: If DINOv2 is needed, and its weights cannot be loaded.
@@ -40,10 +39,10 @@ def choose(quality: Quality, weights: str | None = None) -> Chosen:
     if here and quality == "fast":
         return Chosen(here[0])
     missing = "" if weights_of(LARGE, weights) is not None else obtain(LARGE)
-    if not here or not missing:
-        return Chosen(PLUS.join([LARGE, *(here if quality == "best" else [])]))
-    log.info("%s would be better, but its weights cannot be had (%s): --weights DIR, or a connection.", LARGE, missing)
-    return Chosen(PLUS.join(here), mirrored=quality == "best")
+    if here and missing:
+        message = "%s would be better, but its weights cannot be had (%s): --weights DIR, or a connection."
+        log.info(message, LARGE, missing)
+    return Chosen(PLUS.join(here) if here and missing else LARGE, mirrored=quality == "best")
 
 
 def with_usual(said: Mapping[str, Any], own: bool) -> dict[str, Any]:

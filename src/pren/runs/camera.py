@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 SOME = 96  # photographs of either kind that are compared
 FEWEST = 30  # of either kind; fewer do not tell what photographs look like
-FAR = 1.5  # how far features lie apart, in the distance (squared) by chance, before anybody looks at photographs
+FAR = 1.5  # how far features lie apart, in the distance (squared) by chance, before any photograph is looked at
 CLEAR = 9.0  # the same of a sign: three standard errors
 NEARER = 0.85  # what is left of the distance of features, at most, where a look is worth it
 LESS = 0.7  # a share of colour or contrast that is worth a change

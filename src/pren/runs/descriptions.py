@@ -1,4 +1,4 @@
-"""Which files of a folder describe the classes, where nobody says which: `pren.trust.sources` chooses."""
+"""Which files of a folder describe the classes, if none are asked for: `pren.trust.sources` chooses."""
 
 from __future__ import annotations
 

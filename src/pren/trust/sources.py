@@ -30,7 +30,7 @@ class Source(BaseModel):
     Attributes:
         names: Of its sources, as --signatures has them.
         weights: What each is multiplied with; none for a single one.
-        told: Which share of where a seen class lies it tells, leaving that class out; None if nobody asked.
+        told: Which share of where a seen class lies it tells, leaving that class out; None if it was not asked.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

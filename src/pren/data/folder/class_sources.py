@@ -42,7 +42,7 @@ from pren.images.clip import PREFIX
 
 log = logging.getLogger(__name__)
 
-TOGETHER = ("attributes", "descriptions")  # used together where nobody says which to use
+TOGETHER = ("attributes", "descriptions")  # used together unless others are asked for
 
 
 @dataclass(frozen=True)
