@@ -1,4 +1,4 @@
-"""A pile with seen classes in it, and nobody says so: ``python -m benchmarks.piles FIRST LAST``.
+"""A pile with seen classes in it that is not said to have any: ``python -m benchmarks.piles FIRST LAST``.
 
 Draws FIRST to LAST - 1 from CUB's 150 seen classes, described by attributes or by sentences. The pool holds all
 photographs of the unseen classes and a share of those of each seen class. Per cent of the whole pool that is right
