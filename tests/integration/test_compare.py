@@ -1,6 +1,7 @@
 """``pren compare`` through the command line. Only what needs real processes has them: each takes seconds to start."""
 
 import csv
+import fcntl
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pren.foundation.lock import LOCK
 from pren.research import computing
 
 PARAMS = "progressive: {rounds: 1, initial_batches: 4, batches: 1, hidden: [8]}\n"
@@ -103,6 +105,8 @@ def test_killed_and_continued(good, data, params, here):
         process.kill()
         process.wait()
     assert list(Path("c").glob(".writing-*")), Path("err").read_text()
+    with Path("c", LOCK).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a worker that was being started holds it for a moment longer
     first = cells("c")
     result = good(*arguments)
     assert len(cells("c")) == 2

@@ -44,12 +44,15 @@ def draw_heads(heads: int, S: int, m: int, rng: np.random.Generator) -> Heads:
     """Draw what each head is told of S seen classes with m coordinates each.
 
     A coordinate weighs √(2t) for one head, t drawn from 0 to 1, and √(2 - 2t) for the next; ten heads leave out a tenth
-    of the classes each. So all count the same, whatever the draw. With fewer than ten classes every head has all.
+    of the classes each, or with fewer than ten, each head one. So all count the same, whatever the draw. One or two
+    classes are known to every head.
     """
     t = rng.random((-(-heads // 2), m))
     weights = np.sqrt(2 * np.stack([t, 1 - t], axis=1).reshape(-1, m)[:heads])
-    k, orders = S // LEFT_OUT, (rng.permutation(S) for _ in range(0, heads, LEFT_OUT))
-    turned = np.array([np.roll(order, turn * k) for order in orders for turn in range(LEFT_OUT)])
+    turns = min(LEFT_OUT, S)
+    k = S // turns if S > 2 else 0
+    orders = (rng.permutation(S) for _ in range(0, heads, turns))
+    turned = np.array([np.roll(order, turn * k) for order in orders for turn in range(turns)])
     return Heads(np.sort(turned[:heads, k:], axis=1), weights, np.resize(np.repeat(HEAD_NOISES, 2), heads))
 
 
